@@ -1,0 +1,1 @@
+"""The control loop and the ports through which it sees and acts."""

@@ -1,0 +1,1 @@
+"""Raw files to arrival traces and statistics; synthetic generators."""

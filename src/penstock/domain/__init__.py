@@ -1,0 +1,1 @@
+"""The vocabulary: values only, no behaviour beyond their own invariants."""

@@ -1,0 +1,38 @@
+"""A trace: the arrival rate of every control interval."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.domain.errors import InputError
+
+SLOTS_PER_DAY = 1440  # one slot is one minute of the source data
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Tuples per second, slot by slot. Zero is a legal rate; unknown is not."""
+
+    name: str
+    rates: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.rates.size == 0:
+            raise InputError(f"trace '{self.name}': no rates in it")
+        bad = np.flatnonzero(~(np.isfinite(self.rates) & (self.rates >= 0)))
+        if bad.size:
+            slot = int(bad[0])
+            raise InputError(f"trace '{self.name}': slot {slot}: {self.rates[slot]} is not a rate")
+
+    def first(self, slots: int) -> "Trace":
+        return Trace(self.name, self.rates[:slots])
+
+    def last(self, slots: int) -> "Trace":
+        return Trace(self.name, self.rates[-slots:])
+
+    def scaled_from(self, slot: int, factor: float) -> "Trace":
+        """The rate multiplied from `slot` on: a workload that changes at run time."""
+        rates = self.rates.copy()
+        rates[slot:] *= factor
+        return Trace(self.name, rates)

@@ -1,0 +1,1 @@
+"""What was published, how to run it, and what came out."""

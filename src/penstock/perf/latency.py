@@ -1,0 +1,35 @@
+"""Response time over the graph: the longest source-sink path, and each operator's share of it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from penstock.compiled import Floats
+from penstock.domain.application import Application, Path
+from penstock.domain.objective import Objective
+
+
+def path_times(application: Application, operator_times: Mapping[str, Floats]) -> dict[Path, Floats]:
+    """Response time of every path, slot by slot: the sum over its operators."""
+    return {path: np.sum([operator_times[name] for name in path], axis=0) for path in application.paths}
+
+
+def end_to_end(application: Application, operator_times: Mapping[str, Floats]) -> Floats:
+    """Response time of the application, slot by slot: its longest path."""
+    return np.maximum.reduce(list(path_times(application, operator_times).values()))
+
+
+def violated(application: Application, objective: Objective, operator_times: Mapping[str, Floats]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Whether any path exceeds its own limit, slot by slot."""
+    times = path_times(application, operator_times)
+    return np.logical_or.reduce([time > objective.for_path(path) for path, time in times.items()])
+
+
+def equal_shares(application: Application, objective: Objective) -> dict[str, float]:
+    """Each operator's bound: an equal share of the tightest path through it (seed 001, Alg. 5, lines 1-4)."""
+    return {
+        operator.name: min(
+            objective.for_path(path) / len(path) for path in application.paths if operator.name in path
+        )
+        for operator in application.operators
+    }

@@ -1,0 +1,59 @@
+"""Response time, utilisation and throughput of an operator in a given deployment."""
+
+from penstock.compiled import compiled
+from penstock.perf.deployments import Deployments, count_of, replicas_of, slowest_of, speed_of
+from penstock.perf.queueing import QueueModel, replica_response_time
+
+
+@compiled
+def replica_rate(model: QueueModel, space: Deployments, handle: int, rate: float, speed: float) -> float:
+    """Tuples/s that reach a replica of this speed."""
+    if model.by_speed:
+        return rate * speed / speed_of(space, handle)
+    return rate / replicas_of(space, handle)
+
+
+@compiled
+def response_time(model: QueueModel, space: Deployments, handle: int, rate: float) -> float:
+    """Mean response time of the operator: of its worst replica, or over all tuples."""
+    if not model.by_mean:
+        slowest = slowest_of(space, handle)
+        return replica_response_time(model, replica_rate(model, space, handle, rate, slowest), slowest)
+    total = 0.0
+    weight = 0.0
+    for node_type in range(space.speedup.size):
+        count = count_of(space, handle, node_type)
+        if count > 0:
+            speed = space.speedup[node_type]
+            share = count * (speed if model.by_speed else 1.0)
+            total += share * replica_response_time(model, replica_rate(model, space, handle, rate, speed), speed)
+            weight += share
+    return total / weight
+
+
+@compiled
+def utilisation(model: QueueModel, space: Deployments, handle: int, rate: float) -> float:
+    """Share of time a replica is busy: the worst one's, or the mean over replicas. Above 1: overload."""
+    if not model.by_mean:
+        slowest = slowest_of(space, handle)
+        return replica_rate(model, space, handle, rate, slowest) * model.service_time_s / slowest
+    total = 0.0
+    for node_type in range(space.speedup.size):
+        count = count_of(space, handle, node_type)
+        if count > 0:
+            speed = space.speedup[node_type]
+            total += count * replica_rate(model, space, handle, rate, speed) * model.service_time_s / speed
+    return total / replicas_of(space, handle)
+
+
+@compiled
+def throughput(model: QueueModel, space: Deployments, handle: int, rate: float) -> float:
+    """Tuples/s that get through: each replica passes what reaches it, up to its capacity."""
+    carried = 0.0
+    for node_type in range(space.speedup.size):
+        count = count_of(space, handle, node_type)
+        if count > 0:
+            speed = space.speedup[node_type]
+            capacity = speed / model.service_time_s
+            carried += count * min(replica_rate(model, space, handle, rate, speed), capacity)
+    return carried

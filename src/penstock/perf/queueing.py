@@ -1,0 +1,176 @@
+"""Response time of one replica as a single-server queue.
+
+M/M/1, M/D/1, M/G/1 and G/G/1 are one formula with other variabilities. Kingman's waiting
+time (seed 004, eq. 7) is  W = rho/(1-rho) * (ca2+cs2)/2 * S.  With Poisson arrivals
+(ca2 = 1) it equals Pollaczek-Khinchine exactly; cs2 = 1 gives M/M/1, cs2 = 0 M/D/1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.compiled import Floats, compiled, frozen_floats
+from penstock.domain.errors import InputError
+
+
+class Split(Enum):
+    """How arrivals are divided over replicas."""
+
+    EVENLY = "evenly"
+    BY_SPEED = "by-speed"
+
+
+class Judged(Enum):
+    """Which replica an operator is judged by."""
+
+    WORST = "worst"
+    MEAN = "mean"
+
+
+class QueueModel(NamedTuple):
+    """What a kernel needs to know about an operator's replicas."""
+
+    service_time_s: float  # mean on speedup 1
+    arrival_scv: float
+    service_scv: float
+    correction: float  # measured over predicted waiting time, seed 004 eq. 8
+    by_speed: bool
+    by_mean: bool
+    curve_rate: Floats  # measured curve at speedup 1; empty: use the formula
+    curve_time_s: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCurve:
+    """Response times measured at some arrival rates on a node of speedup 1."""
+
+    rates: tuple[float, ...]
+    times_s: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.rates) != len(self.times_s) or len(self.rates) < 2:
+            raise InputError("measured curve: give at least two rates and one time for each")
+        if any(b <= a for a, b in zip(self.rates, self.rates[1:], strict=False)):
+            raise InputError(f"measured curve: rates {self.rates} must increase")
+        if any(time <= 0 for time in self.times_s):
+            raise InputError(f"measured curve: times {self.times_s} must be positive")
+
+
+def _model(
+    service_time_s: float,
+    *,
+    arrival_scv: float,
+    service_scv: float,
+    split: Split,
+    judged: Judged,
+    correction: float = 1.0,
+    curve_rate: Sequence[float] = (),
+    curve_time_s: Sequence[float] = (),
+) -> QueueModel:
+    return QueueModel(
+        service_time_s=float(service_time_s),
+        arrival_scv=float(arrival_scv),
+        service_scv=float(service_scv),
+        correction=float(correction),
+        by_speed=split is Split.BY_SPEED,
+        by_mean=judged is Judged.MEAN,
+        curve_rate=frozen_floats(curve_rate),
+        curve_time_s=frozen_floats(curve_time_s),
+    )
+
+
+def m_m_1(service_time_s: float, *, split: Split = Split.EVENLY, judged: Judged = Judged.WORST) -> QueueModel:
+    """Poisson arrivals, exponential service."""
+    return _model(service_time_s, arrival_scv=1, service_scv=1, split=split, judged=judged)
+
+
+def m_d_1(service_time_s: float, *, split: Split = Split.EVENLY, judged: Judged = Judged.WORST) -> QueueModel:
+    """Poisson arrivals, constant service."""
+    return _model(service_time_s, arrival_scv=1, service_scv=0, split=split, judged=judged)
+
+
+def m_g_1(
+    service_time_s: float, service_scv: float, *, split: Split = Split.EVENLY, judged: Judged = Judged.WORST
+) -> QueueModel:
+    """Poisson arrivals, any service: Pollaczek-Khinchine, exact."""
+    return _model(service_time_s, arrival_scv=1, service_scv=service_scv, split=split, judged=judged)
+
+
+def g_g_1(
+    service_time_s: float,
+    arrival_scv: float,
+    service_scv: float,
+    *,
+    correction: float = 1.0,
+    split: Split = Split.EVENLY,
+    judged: Judged = Judged.WORST,
+) -> QueueModel:
+    """Any arrivals, any service: Kingman's approximation."""
+    return _model(
+        service_time_s,
+        arrival_scv=arrival_scv,
+        service_scv=service_scv,
+        correction=correction,
+        split=split,
+        judged=judged,
+    )
+
+
+def measured(
+    service_time_s: float, curve: MeasuredCurve, *, split: Split = Split.EVENLY, judged: Judged = Judged.WORST
+) -> QueueModel:
+    """Response times read off a measured curve; beyond its last rate the replica counts as saturated."""
+    return _model(
+        service_time_s,
+        arrival_scv=1,
+        service_scv=1,
+        split=split,
+        judged=judged,
+        curve_rate=curve.rates,
+        curve_time_s=curve.times_s,
+    )
+
+
+def corrected(model: QueueModel, *, rate: float, measured_wait_s: float) -> QueueModel:
+    """Fit the model to the last measurement (seed 004, eq. 8): scale waiting by measured/predicted."""
+    plain = model._replace(correction=1.0)
+    predicted = waiting_time(plain, rate, 1.0)
+    if not (0 < predicted < np.inf) or not measured_wait_s >= 0:
+        return model  # nothing was queueing, or the queue was saturated: no ratio to take
+    return plain._replace(correction=float(measured_wait_s / predicted))
+
+
+@compiled
+def waiting_time(model: QueueModel, rate: float, speed: float) -> float:
+    """Mean time in queue of a replica that gets `rate` tuples/s; infinite when it cannot keep up."""
+    service = model.service_time_s / speed
+    utilisation = rate * service
+    if utilisation >= 1.0:
+        return np.inf
+    variability = (model.arrival_scv + model.service_scv) / 2.0
+    return model.correction * variability * utilisation * service / (1.0 - utilisation)
+
+
+@compiled
+def interpolated(x: float, xs: Floats, ys: Floats) -> float:
+    """Linear between the points, flat before the first, infinite after the last."""
+    if x <= xs[0]:
+        return ys[0]
+    for right in range(1, xs.size):
+        if x <= xs[right]:
+            share = (x - xs[right - 1]) / (xs[right] - xs[right - 1])
+            return ys[right - 1] + share * (ys[right] - ys[right - 1])
+    return np.inf
+
+
+@compiled
+def replica_response_time(model: QueueModel, rate: float, speed: float) -> float:
+    """Mean time from arrival to completion at one replica."""
+    if model.curve_rate.size > 0:
+        # A node twice as fast meets twice the rate in half the time.
+        equivalent = rate / speed
+        return interpolated(equivalent, model.curve_rate, model.curve_time_s) / speed
+    return model.service_time_s / speed + waiting_time(model, rate, speed)

@@ -1,0 +1,1 @@
+"""Who decides: pure policies, one algorithm per file."""

@@ -1,0 +1,136 @@
+"""Compiled policies: one `step` for the simulator's millions of slots and for a live decision.
+
+A compiled policy is a NamedTuple (its parameters and the arrays it remembers) and a
+function `step(memory, seen, rng) -> (target, score)` registered for that class. Calling
+`step` on any memory picks the function by class; inside compiled code the choice is made
+at compile time, so an episode loop over Q-learning contains nothing but Q-learning.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from numpy.random import Generator
+
+from penstock.compiled import compiled, overload
+from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.deployment import Replicas
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.observation import OperatorObservation
+from penstock.perf.deployments import Deployments, handle_of, replicas_at
+
+K = TypeVar("K", bound=tuple[Any, ...])
+
+
+class Seen(NamedTuple):
+    """An operator over one interval, everything measured."""
+
+    deployment: int  # handle of the deployment in force
+    rate: float  # tuples/s
+    response_time_s: float
+    utilisation: float
+
+
+Step = Callable[[Any, Seen, Generator], tuple[int, float]]
+
+_STEPS: dict[type, Step] = {}
+
+S = TypeVar("S", bound=Step)
+
+
+def step_of(memory: type) -> Callable[[S], S]:
+    """Register a function as the step of every policy with this class of memory, and compile it."""
+
+    def register(function: S) -> S:
+        kernel = compiled(function)
+        _STEPS[memory] = kernel
+        return kernel
+
+    return register
+
+
+def step(memory: Any, seen: Seen, rng: Generator) -> tuple[int, float]:
+    """One decision: the deployment to run next, and how much it is worth (0 to 1)."""
+    return _STEPS[type(memory)](memory, seen, rng)
+
+
+@overload(step)
+def _step_by_class(memory: Any, seen: Any, rng: Any) -> Step:
+    chosen = _STEPS[memory.instance_class]
+
+    def same_signature(memory: Any, seen: Any, rng: Any) -> tuple[int, float]:
+        return chosen(memory, seen, rng)
+
+    return same_signature
+
+
+def copied(memory: K) -> K:
+    """A memory of its own: what can be written is copied, what is read-only is shared."""
+
+    def own(part: Any) -> Any:
+        if isinstance(part, np.ndarray):
+            return part.copy() if part.flags.writeable else part
+        if isinstance(part, tuple):
+            return type(part)(*map(own, part))  # every tuple in a memory is a NamedTuple
+        return part
+
+    return cast(K, own(memory))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledPolicy(Generic[K]):
+    """An operator policy around a compiled step: values to arrays and back, and nothing else."""
+
+    node_types: tuple[NodeType, ...]
+    deployments: Deployments
+
+    def initial(self) -> K:
+        raise NotImplementedError
+
+    def starting_type(self) -> int:
+        """Node type of the first replica, before anything is known: the cheapest."""
+        return int(np.argmin(self.deployments.price))
+
+    def explain(self, memory: K, seen: Seen) -> str:
+        """The numbers behind a decision, as part of a sentence."""
+        return f"at {seen.rate:.0f} t/s"
+
+    def prepared(self, memory: K) -> K:
+        """The memory made ready for one more step: a copy, grown where it must."""
+        return copied(memory)
+
+    def decide(self, memory: K, seen: OperatorObservation, rng: Generator) -> tuple[Decision, K]:
+        missing = [
+            name
+            for name, value in (
+                ("arrival rate", seen.arrival_rate),
+                ("response time", seen.response_time_s),
+                ("utilisation", seen.utilisation),
+            )
+            if value is None
+        ]
+        if seen.arrival_rate is None or seen.response_time_s is None or seen.utilisation is None:
+            return Hold(f"{', '.join(missing)} not measured"), memory
+        known = Seen(
+            handle_of(self.deployments, seen.replicas),
+            float(seen.arrival_rate),
+            float(seen.response_time_s),
+            float(seen.utilisation),
+        )
+        memory = self.prepared(memory)
+        target, score = step(memory, known, rng)
+        why = self.explain(memory, known)
+        if target == known.deployment:
+            return Hold(f"{seen.replicas.total} replicas fit {why}"), memory
+        wanted = replicas_at(self.deployments, target)
+        change = self._in_words(seen.replicas, wanted)
+        return Scale(target=wanted, score=float(score), reason=f"{change} {why}"), memory
+
+    def _in_words(self, now: Replicas, wanted: Replicas) -> str:
+        return ", ".join(
+            f"{new - old:+d} {node_type.name}"
+            for node_type, old, new in zip(self.node_types, now.counts, wanted.counts, strict=True)
+            if new != old
+        )

@@ -1,0 +1,1 @@
+"""What learners share: the problem as arrays, value tables, schedules, tile coding."""

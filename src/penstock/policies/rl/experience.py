@@ -1,0 +1,54 @@
+"""What a learner remembers of its last decision, and what became of it."""
+
+import numpy as np
+
+from penstock.compiled import Floats, Ints, compiled
+from penstock.perf.deployments import NOTHING, NOWHERE
+
+NEVER = -1
+UNKNOWN = -1
+
+# Fields of a last decision.
+_DEPLOYMENT, _LEVEL, _ACTION, _TARGET = range(4)
+
+
+def no_decision() -> Ints:
+    """The memory of a last decision before there is one."""
+    return np.array([NEVER, 0, NOTHING, NOWHERE], dtype=np.int64)
+
+
+@compiled
+def remember(last: Ints, deployment: int, level: int, action: int, target: int) -> None:
+    last[_DEPLOYMENT] = deployment
+    last[_LEVEL] = level
+    last[_ACTION] = action
+    last[_TARGET] = target
+
+
+@compiled
+def deployment_then(last: Ints) -> int:
+    return last[_DEPLOYMENT]
+
+
+@compiled
+def level_then(last: Ints) -> int:
+    return last[_LEVEL]
+
+
+@compiled
+def action_carried_out(last: Ints, here: int) -> int:
+    """What was really done: the action chosen, nothing if it was refused, UNKNOWN if someone else intervened."""
+    if last[_DEPLOYMENT] == NEVER:
+        return UNKNOWN
+    if here == last[_TARGET]:
+        return last[_ACTION]
+    return NOTHING if here == last[_DEPLOYMENT] else UNKNOWN
+
+
+@compiled
+def score(largest_gain: Floats, stay: float, move: float) -> float:
+    """Expected gain of moving over the largest ever expected (seed 000, sec. 5.2, reconfiguration score)."""
+    gain = stay - move
+    if gain > largest_gain[0]:
+        largest_gain[0] = gain
+    return max(gain, 0.0) / largest_gain[0]

@@ -1,0 +1,85 @@
+"""The auto-scaling problem of one operator as a Markov decision process, in arrays (seed 001, sec. 4.1)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.compiled import Floats, Ints, compiled, compiled_allocating
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Weights
+from penstock.perf.deployments import NOTHING, Deployments, cost_of
+from penstock.policies.kernel import Seen
+
+
+class Problem(NamedTuple):
+    """States are (deployment, rate level), actions as in `perf.deployments`, costs as eq. (2)."""
+
+    deployments: Deployments
+    levels: int
+    quantum: float  # tuples/s per level
+    max_response_time_s: float
+    performance: float  # weights
+    resources: float
+    reconfiguration: float
+    cost_scale: float  # C_max
+
+
+def operator_problem(
+    deployments: Deployments,
+    *,
+    levels: int,
+    max_rate: float,
+    max_response_time_s: float,
+    weights: Weights,
+    cost_scale: float | None = None,
+) -> Problem:
+    """The problem with the paper's normalisation C_max unless another is given."""
+    if levels < 1:
+        raise InputError(f"levels={levels}; at least one is needed")
+    if not max_rate > 0:
+        raise InputError(f"max_rate={max_rate}; it must be positive")
+    scale = deployments.max_replicas * float(deployments.price.max()) if cost_scale is None else cost_scale
+    return Problem(
+        deployments=deployments,
+        levels=int(levels),
+        quantum=max_rate / levels,
+        max_response_time_s=float(max_response_time_s),
+        performance=weights.performance,
+        resources=weights.resources,
+        reconfiguration=weights.reconfiguration,
+        cost_scale=float(scale),
+    )
+
+
+def level_rates(problem: Problem) -> Floats:
+    """The rate a level stands for where a model needs one: its midpoint."""
+    return (np.arange(problem.levels) + 0.5) * problem.quantum
+
+
+@compiled
+def level_of(problem: Problem, rate: float) -> int:
+    """The discretised rate; everything above the top level counts as the top level."""
+    # floor(rate / quantum), not rate // quantum: they differ exactly on boundaries (65, 130, ...).
+    return min(int(np.floor(rate / problem.quantum)), problem.levels - 1)
+
+
+@compiled_allocating
+def levels_of(problem: Problem, rates: Floats) -> Ints:
+    """Levels of many rates."""
+    levels = np.empty(rates.size, dtype=np.int64)
+    for slot in range(rates.size):
+        levels[slot] = level_of(problem, rates[slot])
+    return levels
+
+
+@compiled
+def known_cost(problem: Problem, action: int, target: int) -> float:
+    """The part of the cost that an action's own outcome decides: reconfiguration and resources."""
+    reconfiguration = problem.reconfiguration if action != NOTHING else 0.0
+    return reconfiguration + problem.resources * (cost_of(problem.deployments, target) / problem.cost_scale)
+
+
+@compiled
+def unknown_cost(problem: Problem, seen: Seen) -> float:
+    """The part only the next interval tells: whether the response time was exceeded."""
+    return problem.performance if seen.response_time_s > problem.max_response_time_s else 0.0

@@ -1,0 +1,1 @@
+"""The slotted, trace-driven simulator."""

@@ -1,0 +1,124 @@
+"""The slotted simulation of one operator: one slot, and a whole episode of them, compiled.
+
+A slot (reference: the published simulator): the rate arrives; the response time is that of
+the deployment in force; the policy sees both, learns and decides; its decision applies at
+once. Reconfigurations take no time and never fail, nodes never run out, and a saturated
+operator carries no backlog into the next slot.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from penstock.compiled import Floats, Ints, compiled
+from penstock.perf.deployments import Deployments, cost_of, count_of
+from penstock.perf.operator import response_time, utilisation
+from penstock.perf.queueing import QueueModel
+from penstock.policies.kernel import Seen, step
+
+
+class World(NamedTuple):
+    """What is true of the simulated operator, whether its policy knows it or not."""
+
+    deployments: Deployments
+    queue: QueueModel
+    max_response_time_s: float
+    performance: float  # weights
+    resources: float
+    reconfiguration: float
+    cost_scale: float  # C_max
+    charge_before: bool  # pay for the deployment in force before the decision, as the published code does
+
+
+class Totals(NamedTuple):
+    """Sums over the slots so far."""
+
+    counts: Ints  # [slots, violations, reconfigurations]
+    resources: Floats  # [cost of resources]
+    replicas: Floats  # per node type, after each decision
+
+
+class Trail(NamedTuple):
+    """What happened slot by slot; empty arrays when nobody asked."""
+
+    deployment: Ints  # in force during the slot
+    response_time_s: Floats
+    cost: Floats
+    reconfigured: Ints
+
+
+class Slot(NamedTuple):
+    """One slot's outcome."""
+
+    response_time_s: float
+    violated: bool
+    reconfigured: bool
+    resources: float
+    cost: float
+
+
+def no_totals(node_types: int) -> Totals:
+    return Totals(np.zeros(3, dtype=np.int64), np.zeros(1), np.zeros(node_types))
+
+
+def trail_of(slots: int) -> Trail:
+    return Trail(
+        np.zeros(slots, dtype=np.int64), np.zeros(slots), np.zeros(slots), np.zeros(slots, dtype=np.int64)
+    )
+
+
+@compiled
+def observe(world: World, here: int, rate: float) -> Seen:
+    """What the operator's manager sees of this slot."""
+    return Seen(
+        here,
+        rate,
+        response_time(world.queue, world.deployments, here, rate),
+        utilisation(world.queue, world.deployments, here, rate),
+    )
+
+
+@compiled
+def settle(world: World, seen: Seen, target: int) -> Slot:
+    """What the slot cost, given the decision taken in it."""
+    violated = seen.response_time_s > world.max_response_time_s
+    reconfigured = target != seen.deployment
+    resources = cost_of(world.deployments, seen.deployment if world.charge_before else target)
+    cost = (
+        (world.performance if violated else 0.0)
+        + world.resources * (resources / world.cost_scale)
+        + (world.reconfiguration if reconfigured else 0.0)
+    )
+    return Slot(seen.response_time_s, violated, reconfigured, resources, cost)
+
+
+@compiled
+def run(
+    world: World, memory: Any, rates: Floats, here: int, rng: Generator, totals: Totals, trail: Trail
+) -> int:
+    """Run the policy over these rates from deployment `here`; returns the deployment at the end."""
+    recording = trail.deployment.size > 0
+    violations = 0
+    reconfigurations = 0
+    resources = 0.0
+    for index in range(rates.size):
+        seen = observe(world, here, rates[index])
+        target, _ = step(memory, seen, rng)
+        slot = settle(world, seen, target)
+        violations += slot.violated
+        reconfigurations += slot.reconfigured
+        resources += slot.resources
+        if recording:
+            trail.deployment[index] = here
+            trail.response_time_s[index] = slot.response_time_s
+            trail.cost[index] = slot.cost
+            trail.reconfigured[index] = slot.reconfigured
+        here = target
+        for node_type in range(totals.replicas.size):
+            totals.replicas[node_type] += count_of(world.deployments, here, node_type)
+    totals.counts[0] += rates.size
+    totals.counts[1] += violations
+    totals.counts[2] += reconfigurations
+    totals.resources[0] += resources
+    return here

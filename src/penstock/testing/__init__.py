@@ -1,0 +1,1 @@
+"""Contracts to subclass, for our tests and for other people's policies."""

@@ -1,0 +1,6 @@
+from collections.abc import Callable
+from typing import TypeVar
+
+F = TypeVar("F", bound=Callable[..., object])
+
+def overload(stub: Callable[..., object]) -> Callable[[F], F]: ...
