@@ -15,6 +15,7 @@ from penstock.policies.rl.experience import (
     deployment_then,
     level_then,
     no_decision,
+    random_action,
     remember,
     score,
 )
@@ -95,23 +96,6 @@ def best_action(me: QLearner, here: int, row: int) -> tuple[int, float]:
     return best, least
 
 
-@compiled
-def random_action(me: QLearner, here: int, rng: Generator) -> int:
-    """Any possible action, each as likely."""
-    space = me.problem.deployments
-    possible = 0
-    for action in range(actions_of(space)):
-        if after(space, here, action) != NOWHERE:
-            possible += 1
-    pick = int(rng.random() * possible)
-    for action in range(actions_of(space)):
-        if after(space, here, action) != NOWHERE:
-            if pick == 0:
-                return action
-            pick -= 1
-    return NOTHING
-
-
 @step_of(QLearner)
 def q_learning_step(me: QLearner, seen: Seen, rng: Generator) -> tuple[int, float]:
     p = me.problem
@@ -136,7 +120,7 @@ def q_learning_step(me: QLearner, seen: Seen, rng: Generator) -> tuple[int, floa
             action, least = best_action(me, here, row)
 
     if rng.random() <= me.epsilon.now[0]:
-        action = random_action(me, here, rng)
+        action = random_action(p.deployments, here, rng)
     advance(me.epsilon)
     target = after(p.deployments, here, action)
     remember(me.last, here, level, action, target)

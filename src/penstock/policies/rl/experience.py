@@ -1,9 +1,10 @@
-"""What a learner remembers of its last decision, and what became of it."""
+"""What learners have in common: remembering the last decision, exploring, scoring."""
 
 import numpy as np
+from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints, compiled
-from penstock.perf.deployments import NOTHING, NOWHERE
+from penstock.perf.deployments import NOTHING, NOWHERE, Deployments, actions_of, after
 
 NEVER = -1
 UNKNOWN = -1
@@ -43,6 +44,22 @@ def action_carried_out(last: Ints, here: int) -> int:
     if here == last[_TARGET]:
         return last[_ACTION]
     return NOTHING if here == last[_DEPLOYMENT] else UNKNOWN
+
+
+@compiled
+def random_action(space: Deployments, here: int, rng: Generator) -> int:
+    """Any possible action, each as likely."""
+    possible = 0
+    for action in range(actions_of(space)):
+        if after(space, here, action) != NOWHERE:
+            possible += 1
+    pick = int(rng.random() * possible)
+    for action in range(actions_of(space)):
+        if after(space, here, action) != NOWHERE:
+            if pick == 0:
+                return action
+            pick -= 1
+    return NOTHING
 
 
 @compiled
