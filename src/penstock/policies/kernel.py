@@ -79,6 +79,19 @@ def copied(memory: K) -> K:
     return cast(K, own(memory))
 
 
+def told(memory: K, old: Deployments, new: Deployments) -> K:
+    """The same memory with other news of the nodes: prices or speeds that changed at run time."""
+
+    def replaced(part: Any) -> Any:
+        if part is old:
+            return new
+        if isinstance(part, tuple):
+            return type(part)(*map(replaced, part))
+        return part
+
+    return cast(K, replaced(memory))
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompiledPolicy(Generic[K]):
     """An operator policy around a compiled step: values to arrays and back, and nothing else."""
@@ -100,6 +113,10 @@ class CompiledPolicy(Generic[K]):
     def prepared(self, memory: K) -> K:
         """The memory made ready for one more step: a copy, grown where it must."""
         return copied(memory)
+
+    def informed(self, memory: K, deployments: Deployments) -> K:
+        """The memory once prices or speeds have changed; a policy that plans off-line ignores the news."""
+        return told(memory, self.deployments, deployments)
 
     def decide(self, memory: K, seen: OperatorObservation, rng: Generator) -> tuple[Decision, K]:
         missing = [

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from penstock.compiled import Floats, Ints, compiled, compiled_allocating
-from penstock.perf.deployments import after
+from penstock.compiled import Floats, compiled, compiled_allocating
+from penstock.perf.deployments import Deployments, after
 from penstock.perf.queueing import QueueModel
 from penstock.policies.kernel import CompiledPolicy, Seen, step_of
 from penstock.policies.rl.backup import need_enumeration, sweep, transitions
@@ -55,6 +55,9 @@ class ValueIteration(CompiledPolicy[Plan]):
         unknown = violation_costs(p, self.queue)
         sweeps = iterate(p, values.v, known_transitions.T.copy(), unknown, self.gamma, self.tolerance, np.empty((2, p.levels)))
         return Plan(values, np.ones(1), int(sweeps))
+
+    def informed(self, memory: Plan, deployments: Deployments) -> Plan:
+        return memory  # planned off-line, with the prices of that day
 
     def explain(self, memory: Plan, seen: Seen) -> str:
         return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))

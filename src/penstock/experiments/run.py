@@ -1,0 +1,165 @@
+"""Running specifications: one, or many in parallel, with the same numbers either way."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.compiled import Floats
+from penstock.domain.deployment import Replicas
+from penstock.experiments.catalogue import TRAINING_SLOTS, Operator, Policy, build_policy, operator_of
+from penstock.experiments.presets import FirstReplica
+from penstock.experiments.spec import Spec
+from penstock.perf.deployments import Deployments, counts_at, handle_of, with_types
+from penstock.runtimes.sim.episode import Trail, World, no_totals, run, trail_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What happened slot by slot."""
+
+    cost: Floats
+    response_time_s: Floats
+    replicas: Floats  # in all
+    resources: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an experiment measured."""
+
+    spec: Spec
+    slots: int
+    avg_cost: float
+    violations_pct: float
+    reconfigurations_pct: float
+    resource_cost: float  # mean price of the deployment, not normalised
+    replicas_by_type: tuple[float, ...]  # mean
+    seconds: float  # of the simulation loop
+    history: History | None = None
+
+    @property
+    def mean_replicas(self) -> float:
+        return sum(self.replicas_by_type)
+
+    @property
+    def slots_per_s(self) -> float:
+        return self.slots / self.seconds if self.seconds > 0 else float("inf")
+
+
+def _first_deployment(op: Operator, policy: Policy) -> int:
+    first = op.spec.variant.first_replica
+    node_type = {
+        FirstReplica.POLICY: policy.starting_type,
+        FirstReplica.CHEAPEST: lambda: int(np.argmin(op.deployments.price)),
+        FirstReplica.FASTEST: lambda: int(np.argmax(op.deployments.speedup)),
+        FirstReplica.FIRST: lambda: 0,
+    }[first]()
+    counts = tuple(int(index == node_type) for index in range(len(op.node_types)))
+    return handle_of(op.deployments, Replicas(counts))
+
+
+def _world(op: Operator, space: Deployments) -> World:
+    weights = op.spec.weights
+    return World(
+        deployments=space,
+        queue=op.queue,
+        max_response_time_s=op.spec.slo_s,
+        performance=weights.performance,
+        resources=weights.resources,
+        reconfiguration=weights.reconfiguration,
+        cost_scale=op.cost_scale,
+        charge_before=op.spec.variant.charge_before,
+    )
+
+
+def _stages(op: Operator) -> list[tuple[int, Deployments]]:
+    """From which slot on which speeds and prices hold."""
+    spec, space = op.spec, op.deployments
+    changes = sorted((c for c in (spec.price_change, spec.speed_change) if c), key=lambda c: c.slot)
+    stages = [(0, space)]
+    others = np.arange(len(op.node_types)) < len(op.node_types) - 1
+    for change in changes:
+        latest = stages[-1][1]
+        factor = np.where(others, change.factor, 1.0)
+        stages.append(
+            (
+                change.slot,
+                with_types(
+                    latest,
+                    speedup=latest.speedup * (factor if change is spec.speed_change else 1.0),
+                    price=latest.price * (factor if change is spec.price_change else 1.0),
+                ),
+            )
+        )
+    return stages
+
+
+def run_spec(
+    spec: Spec, rates: Floats, *, training: Floats | None = None, with_history: bool = False
+) -> Outcome:
+    """Simulate one specification over these rates."""
+    model_rng, policy_rng = np.random.default_rng(spec.seed).spawn(2)
+    op = operator_of(spec, rates, rates[-TRAINING_SLOTS:] if training is None else training, model_rng)
+    policy = build_policy(op)
+    memory = policy.initial()
+    here = _first_deployment(op, policy)
+    totals = no_totals(len(op.node_types))
+    trail = trail_of(rates.size if with_history else 0)
+    stages = _stages(op)
+    ends = [slot for slot, _ in stages[1:]] + [rates.size]
+    run(_world(op, op.deployments), memory, rates[:0], here, policy_rng, totals, trail)  # compile before timing
+    seconds = 0.0
+    for (start, space), end in zip(stages, ends, strict=True):
+        if start > 0:
+            memory = policy.informed(memory, space)
+        part = Trail(*(array[start:end] for array in trail))
+        began = time.perf_counter()
+        here = run(_world(op, space), memory, rates[start:end], here, policy_rng, totals, part)
+        seconds += time.perf_counter() - began
+    slots, violations, reconfigurations = (int(count) for count in totals.counts)
+    resource_cost = float(totals.resources[0]) / slots
+    weights = spec.weights
+    return Outcome(
+        spec=spec,
+        slots=slots,
+        avg_cost=weights.performance * violations / slots
+        + weights.reconfiguration * reconfigurations / slots
+        + weights.resources * resource_cost / op.cost_scale,
+        violations_pct=100 * violations / slots,
+        reconfigurations_pct=100 * reconfigurations / slots,
+        resource_cost=resource_cost,
+        replicas_by_type=tuple(float(total) / slots for total in totals.replicas),
+        seconds=seconds,
+        history=_history(stages, ends, trail) if with_history else None,
+    )
+
+
+def _history(stages: list[tuple[int, Deployments]], ends: list[int], trail: Trail) -> History:
+    replicas, resources = np.empty(trail.cost.size), np.empty(trail.cost.size)
+    for (start, space), end in zip(stages, ends, strict=True):
+        counts = counts_at(space, trail.deployment[start:end])
+        replicas[start:end] = counts.sum(axis=1)
+        resources[start:end] = counts @ space.price
+    return History(cost=trail.cost, response_time_s=trail.response_time_s, replicas=replicas, resources=resources)
+
+
+def run_specs(
+    jobs: Sequence[tuple[Spec, Floats, Floats | None]],
+    *,
+    threads: int,
+    with_history: bool = False,
+    done: Callable[[Outcome], None] = lambda outcome: None,
+) -> list[Outcome]:
+    """Simulate many; outcomes come back in the order asked, `done` hears of each as it ends."""
+
+    def one(job: tuple[Spec, Floats, Floats | None]) -> Outcome:
+        spec, rates, training = job
+        outcome = run_spec(spec, rates, training=training, with_history=with_history)
+        done(outcome)
+        return outcome
+
+    with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
+        return list(pool.map(one, jobs))

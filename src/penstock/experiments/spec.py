@@ -1,0 +1,80 @@
+"""One simulated experiment, complete: the same specification gives the same numbers."""
+
+from dataclasses import dataclass, field, replace
+
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Weights
+from penstock.experiments.presets import PAPER, PUBLISHED, FirstReplica, Variant, published_first_replica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Something that becomes different at a slot."""
+
+    slot: int
+    factor: float
+
+    def __post_init__(self) -> None:
+        if self.slot < 0:
+            raise InputError(f"change at slot {self.slot}: slots count from 0")
+        if not self.factor > 0:
+            raise InputError(f"change by factor {self.factor}: it must be positive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """Policy, operator, infrastructure, objective and chance."""
+
+    policy: str
+    infrastructure: str = "A:3"
+    max_replicas: int = 10
+    slo_s: float = 0.050
+    weights: Weights = field(default_factory=Weights)
+    service_rate: float = 180.0
+    service_scv: float = 0.5
+    levels: int = 30
+    max_rate: float = 650.0
+    gamma: float = 0.99
+    seed: int = 1
+    as_published: bool = False
+    # Overrides of what the variant says; None keeps it.
+    published_updates: bool | None = None
+    first_replica: FirstReplica | None = None
+    threshold: float | None = None
+    beta: float = 0.75
+    replicas: int | None = None  # of policy `fixed`
+    price_change: Change | None = None  # of every node type but the last
+    speed_change: Change | None = None  # of every node type but the last
+
+    def __post_init__(self) -> None:
+        if self.max_replicas < 1:
+            raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
+        if not self.slo_s > 0:
+            raise InputError(f"response-time objective {self.slo_s * 1000:g} ms; it must be positive")
+        if not self.service_rate > 0:
+            raise InputError(f"service rate {self.service_rate:g} tuples/s; it must be positive")
+        if not self.service_scv >= 0:
+            raise InputError(f"service-time SCV {self.service_scv:g}; it cannot be negative")
+        if self.seed < 0:
+            raise InputError(f"seed {self.seed}; it cannot be negative")
+        if not 0 <= self.gamma < 1:
+            raise InputError(f"gamma={self.gamma:g}; a discount from 0 up to but not 1")
+
+    @property
+    def variant(self) -> Variant:
+        """The paper's or the published behaviour, with this specification's exceptions."""
+        variant = PUBLISHED if self.as_published else PAPER
+        if self.as_published:
+            family, _, count = self.infrastructure.partition(":")
+            if count.isdigit():
+                first = published_first_replica(family, int(count), self.policy)
+                variant = replace(variant, first_replica=first)
+        if self.first_replica is not None:
+            variant = replace(variant, first_replica=self.first_replica)
+        if self.threshold is not None:
+            variant = replace(variant, threshold=self.threshold)
+        return variant
+
+    @property
+    def updates_as_published(self) -> bool:
+        return self.as_published if self.published_updates is None else self.published_updates
