@@ -36,13 +36,13 @@ def utilisation(model: QueueModel, space: Deployments, handle: int, rate: float)
     """Share of time a replica is busy: the worst one's, or the mean over replicas. Above 1: overload."""
     if not model.by_mean:
         slowest = slowest_of(space, handle)
-        return replica_rate(model, space, handle, rate, slowest) * model.service_time_s / slowest
+        return replica_rate(model, space, handle, rate, slowest) * (model.service_time_s / slowest)
     total = 0.0
     for node_type in range(space.speedup.size):
         count = count_of(space, handle, node_type)
         if count > 0:
             speed = space.speedup[node_type]
-            total += count * replica_rate(model, space, handle, rate, speed) * model.service_time_s / speed
+            total += count * replica_rate(model, space, handle, rate, speed) * (model.service_time_s / speed)
     return total / replicas_of(space, handle)
 
 

@@ -1,0 +1,60 @@
+"""All commands, and how their errors reach the user: one line, and an exit status that says what kind."""
+
+import sys
+from typing import Annotated
+
+import click
+import typer
+
+import penstock
+from penstock.cli import bench, compare, reproduce, simulate, trace
+from penstock.domain.errors import InputError
+
+app = typer.Typer(
+    name="penstock",
+    help="Keeps stream-processing applications inside their response-time objective at the lowest cost.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("simulate")(simulate.simulate)
+app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
+app.command("bench")(bench.bench)
+app.add_typer(trace.app, name="trace")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(penstock.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Keeps stream-processing applications inside their response-time objective at the lowest cost."""
+
+
+def main() -> None:
+    """Exit status 0 on success, 2 on a usage or input error, 1 on a failed run."""
+    try:
+        status = app(standalone_mode=False)
+    except InputError as problem:
+        sys.exit(_complain(str(problem), 2))
+    except click.ClickException as problem:
+        sys.exit(_complain(problem.format_message(), 2))
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(_complain("interrupted", 1))
+    except MemoryError:
+        sys.exit(_complain("out of memory; try fewer node types, replicas or threads", 1))
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"penstock: {' '.join(message.split())}", file=sys.stderr)
+    return status

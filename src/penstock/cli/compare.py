@@ -1,0 +1,118 @@
+"""`penstock compare`: several policies and seeds, a table with intervals, a page of plots."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options, screen
+from penstock.domain.errors import InputError
+from penstock.experiments.catalogue import SEEDED, check_policy_name
+from penstock.experiments.run import Outcome, run_specs
+from penstock.files import write_whole
+from penstock.reports.comparison import HEADER, PolicyResults, comparison_page
+
+DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
+
+
+def compare(
+    policies: Annotated[
+        str, typer.Option("--policies", help=f"Names separated by commas. {options.POLICY_HELP}")
+    ] = DEFAULT_POLICIES,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds per policy that has any chance in it.")] = 5,
+    trace: options.TraceOption = None,
+    infrastructure: options.InfrastructureOption = "A:3",
+    max_replicas: options.MaxReplicasOption = 10,
+    slo_ms: options.SloOption = 50.0,
+    slots: options.SlotsOption = None,
+    as_published: options.PublishedOption = False,
+    preset: options.PresetOption = None,
+    service_rate: options.ServiceRateOption = None,
+    service_scv: options.ServiceScvOption = None,
+    max_rate: options.MaxRateOption = None,
+    levels: options.LevelsOption = None,
+    weights: options.WeightsOption = "0.6,0.2,0.2",
+    training: options.TrainingOption = None,
+    rate_change: options.RateChangeOption = None,
+    price_change: options.PriceChangeOption = None,
+    speed_change: options.SpeedChangeOption = None,
+    update: options.UpdateOption = None,
+    first_replica: options.FirstReplicaOption = None,
+    threads: options.ThreadsOption = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Also write a page of plots (HTML).")] = None,
+    json_output: options.JsonOption = False,
+) -> None:
+    """Run several policies over the same trace and put them side by side.
+
+    Example: penstock compare --policies threshold-c,ql-pds,vi --seeds 10 --out comparison.html
+    """
+    names = list(dict.fromkeys(name.strip() for name in policies.split(",") if name.strip()))
+    if not names:
+        raise InputError("--policies: name at least one policy")
+    for name in names:
+        check_policy_name(name)
+    inputs = options.gather(
+        trace=trace,
+        slots=slots,
+        training=training,
+        preset=preset,
+        service_rate=service_rate,
+        service_scv=service_scv,
+        max_rate=max_rate,
+        levels=levels,
+        infrastructure=infrastructure,
+        max_replicas=max_replicas,
+        slo_ms=slo_ms,
+        weights=weights,
+        as_published=as_published,
+        rate_change=rate_change,
+        price_change=price_change,
+        speed_change=speed_change,
+        update=update,
+        first_replica=first_replica,
+    )
+    jobs = [
+        (options.for_policy(inputs, name, seed=seed), inputs.trace.rates, inputs.training.rates)
+        for name in names
+        for seed in range(1, (seeds if name in SEEDED else 1) + 1)
+    ]
+    with screen.progress("simulating", len(jobs)) as bar:
+        outcomes = run_specs(
+            jobs,
+            threads=options.default_threads(threads),
+            with_history=True,
+            done=lambda outcome: bar.advance(),
+        )
+    results = sorted((_results(name, outcomes) for name in names), key=lambda result: sum(result.avg_cost) / len(result.avg_cost))
+    setting = (
+        f"Trace {inputs.trace.name}, {inputs.trace.rates.size:,} slots; infrastructure {infrastructure}, "
+        f"up to {max_replicas} replicas; response time at most {slo_ms:g} ms"
+        f"{'; as published' if as_published else ''}."
+    )
+    if out is not None:
+        page = comparison_page(results, inputs.trace.rates, title="Policies side by side", setting=setting)
+        write_whole(out, page)
+    if json_output:
+        screen.print_json({"setting": setting, "policies": [result.as_json() for result in results]})
+        return
+    screen.print_table(HEADER, [result.cells() for result in results], title=setting)
+    if out is not None:
+        screen.out.print(f"plots: {out}")
+
+
+def _results(policy: str, outcomes: Sequence[Outcome]) -> PolicyResults:
+    mine = [outcome for outcome in outcomes if outcome.spec.policy == policy]
+    first = mine[0].history
+    if first is None:
+        raise ValueError("a comparison keeps the history of its runs")
+    return PolicyResults(
+        policy=policy,
+        avg_cost=tuple(o.avg_cost for o in mine),
+        violations_pct=tuple(o.violations_pct for o in mine),
+        reconfigurations_pct=tuple(o.reconfigurations_pct for o in mine),
+        resource_cost=tuple(o.resource_cost for o in mine),
+        mean_replicas=tuple(o.mean_replicas for o in mine),
+        cost=first.cost,
+        replicas=first.replicas,
+    )

@@ -1,0 +1,85 @@
+"""`penstock reproduce`: tables of the papers, measured beside printed."""
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options, screen
+from penstock.data.traces import read_trace
+from penstock.domain.errors import InputError
+from penstock.experiments import taas_tables
+from penstock.experiments.claims import Claim
+from penstock.files import write_whole
+from penstock.reports.claims import claims_page
+
+NAMES = ("taas-tables",)
+_USUAL_PLACES = ("../shared/data", "data", ".")
+
+
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help=f"What to reproduce: {', '.join(NAMES)}; all if left out.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Directory with rates/taxi.txt, rates/taxi-last-month.txt and rates/tweets.txt; also from PENSTOCK_DATA."),
+    ] = None,
+    threads: options.ThreadsOption = None,
+    out: Annotated[Path, typer.Option("--out", help="Page to write (HTML).")] = Path("out/reproduce.html"),
+    json_output: options.JsonOption = False,
+) -> None:
+    """Run the experiments behind the papers' tables and print measured beside printed.
+
+    Needs the real traces the tables were made with.
+    """
+    for name in names or NAMES:
+        if name not in NAMES:
+            raise InputError(f"reproduce '{name}': unknown; choose one of {', '.join(NAMES)}")
+    traces = _traces(data)
+    began = time.perf_counter()
+    with screen.progress("Tables 2-5 of seed 001", None) as bar:
+        claims = taas_tables.reproduce(
+            traces, threads=options.default_threads(threads), started=bar.of, done=lambda outcome: bar.advance()
+        )
+    took = time.perf_counter() - began
+    page = claims_page(
+        "Tables 2-5 of TAAS 2023, reproduced",
+        f"Every cell but the deep-learning rows; {len(claims)} values in {took:.0f} s.",
+        taas_tables.SETTINGS,
+        [(c.id, c.printed, c.shown, _tolerance(c), c.holds, c.note) for c in claims],
+    )
+    write_whole(out, page)
+    if json_output:
+        screen.print_json({"claims": [claim.as_json() for claim in claims]})
+        return
+    screen.print_table(
+        ("claim", "printed", "measured", "tolerance", "holds"),
+        [(c.id, c.printed, c.shown, _tolerance(c), {True: "yes", False: "NO", None: "-"}[c.holds]) for c in claims],
+    )
+    differing = [claim for claim in claims if claim.holds is False]
+    for claim in differing:
+        screen.out.print(f"differs: {claim.id}: printed {claim.printed}, measured {claim.shown}. {claim.note}")
+    held = sum(1 for claim in claims if claim.holds)
+    screen.out.print(f"{held} claims hold, {len(differing)} do not; {took:.0f} s; page: {out}")
+
+
+def _tolerance(claim: Claim) -> str:
+    if claim.tolerance is None:
+        return "-"
+    return "exact" if claim.tolerance == 0 else f"{claim.tolerance:.0%}"
+
+
+def _traces(data: Path | None) -> taas_tables.Traces:
+    given = data or (Path(os.environ["PENSTOCK_DATA"]) if os.environ.get("PENSTOCK_DATA") else None)
+    places = [given] if given else [Path(place) for place in _USUAL_PLACES]
+    for place in places:
+        rates = place / "rates"
+        if (rates / "taxi.txt").exists():
+            return taas_tables.Traces(
+                taxi=read_trace(rates / "taxi.txt").rates,
+                taxi_last_month=read_trace(rates / "taxi-last-month.txt").rates,
+                tweets=read_trace(rates / "tweets.txt").rates,
+            )
+    looked = ", ".join(str(place / "rates") for place in places)
+    raise InputError(f"no taxi.txt in {looked}; give the directory of the published traces with --data")

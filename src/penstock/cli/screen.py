@@ -1,0 +1,57 @@
+"""What goes to the terminal: results on standard output, progress on standard error."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object and nothing else."""
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for index, name in enumerate(header):
+        table.add_column(name, justify="left" if index == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Iterator["Bar"]:
+    """A bar on standard error while something long goes on."""
+    columns = (
+        TextColumn("[progress.description]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bars:
+        yield Bar(bars, bars.add_task(what, total=total))
+
+
+class Bar:
+    """One bar of a progress display."""
+
+    def __init__(self, bars: Progress, task: Any) -> None:
+        self._bars, self._task = bars, task
+
+    def of(self, total: int) -> None:
+        self._bars.update(self._task, total=total)
+
+    def say(self, what: str) -> None:
+        self._bars.update(self._task, description=what)
+
+    def advance(self) -> None:
+        self._bars.advance(self._task)

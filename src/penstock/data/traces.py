@@ -1,0 +1,49 @@
+"""Trace files: plain text, one arrival rate in tuples per second per line, one line per slot."""
+
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+
+from penstock.domain.errors import InputError
+from penstock.domain.trace import Trace
+from penstock.files import write_whole
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace in a file, or an error that names file, line and value."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise InputError(f"{path}: not a text file; a trace has one number per line") from problem
+    except OSError as problem:
+        raise InputError(f"{path}: cannot read: {problem.strerror or problem}") from problem
+    lines = text.splitlines()
+    if not lines:
+        raise InputError(f"{path}: empty; a trace has one number per line")
+    try:
+        rates = np.array(lines, dtype=np.float64)
+        usable = bool((np.isfinite(rates) & (rates >= 0)).all())
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InputError(_first_bad_line(path, lines))
+    return Trace(path.stem, rates)
+
+
+def _first_bad_line(path: Path, lines: list[str]) -> str:
+    for number, line in enumerate(lines, start=1):
+        try:
+            rate = float(line)
+        except ValueError:
+            return f"{path}: line {number}: '{line.strip()[:40]}' is not a number"
+        if not isfinite(rate):
+            return f"{path}: line {number}: '{line.strip()}' is not a finite rate"
+        if rate < 0:
+            return f"{path}: line {number}: {line.strip()} is negative; rates are tuples per second"
+    return f"{path}: not a trace"
+
+
+def write_trace(trace: Trace, path: Path) -> None:
+    """Write the whole trace, or nothing."""
+    write_whole(path, "".join(f"{rate:g}\n" if rate % 1 else f"{rate:.0f}\n" for rate in trace.rates))

@@ -1,0 +1,126 @@
+"""The plots of a comparison: what it cost, what ran, and what was traded for what."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from penstock.compiled import Floats
+from penstock.domain.trace import SLOTS_PER_DAY
+
+# Okabe and Ito's palette without its yellow: told apart by colour-blind readers, and on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+DASHES = ("solid", "dash", "dot")
+_POINTS = 1200
+_DAYS_SHOWN = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One policy's run, slot by slot, and the seeds it stands for."""
+
+    policy: str
+    cost: Floats
+    replicas: Floats
+    seeds_resource_cost: tuple[float, ...]
+    seeds_violations_pct: tuple[float, ...]
+
+
+def _style(index: int) -> tuple[str, str]:
+    return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
+
+
+def _layout(figure: go.Figure, *, height: int) -> go.Figure:
+    figure.update_layout(
+        template="plotly_white",
+        height=height,
+        margin={"l": 70, "r": 20, "t": 30, "b": 50},
+        font={"family": "system-ui, sans-serif", "size": 13},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        hovermode="x unified",
+    )
+    return figure
+
+
+def cumulative_cost(runs: Sequence[Run]) -> go.Figure:
+    """Average cost of all slots so far: how fast each policy learns (seed 001, Fig. 23)."""
+    figure = go.Figure()
+    for index, run in enumerate(runs):
+        slots = run.cost.size
+        # Evenly spread over a logarithmic axis: the first hour shows as well as the last week.
+        at = np.unique(np.geomspace(1, slots, min(slots, _POINTS)).astype(int))
+        average = np.cumsum(run.cost)[at - 1] / at
+        colour, dash = _style(index)
+        figure.add_scatter(
+            x=at / SLOTS_PER_DAY, y=average, name=run.policy, line={"color": colour, "dash": dash, "width": 2}
+        )
+    figure.update_xaxes(title="days since start", type="log")
+    figure.update_yaxes(title="average cost per slot so far", rangemode="tozero")
+    return _layout(figure, height=430)
+
+
+def replicas_over_time(runs: Sequence[Run], rates: Floats) -> go.Figure:
+    """The last week: the arrival rate, and how many replicas each policy ran for it."""
+    shown = min(rates.size, _DAYS_SHOWN * SLOTS_PER_DAY)
+    step = max(shown // _POINTS, 1)
+    slots = np.arange(rates.size - shown, rates.size, step)
+    days = slots / SLOTS_PER_DAY
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.3, 0.7], vertical_spacing=0.05)
+    figure.add_scatter(
+        x=days, y=rates[slots], name="arrival rate", line={"color": "#888888", "width": 1.5}, row=1, col=1
+    )
+    for index, run in enumerate(runs):
+        colour, dash = _style(index)
+        figure.add_scatter(
+            x=days,
+            y=run.replicas[slots],
+            name=run.policy,
+            line={"color": colour, "dash": dash, "width": 1.8, "shape": "hv"},
+            row=2,
+            col=1,
+        )
+    figure.update_xaxes(title="days since start", row=2, col=1)
+    figure.update_yaxes(title="tuples/s", rangemode="tozero", row=1, col=1)
+    figure.update_yaxes(title="replicas", rangemode="tozero", row=2, col=1)
+    return _layout(figure, height=560)
+
+
+def pareto(runs: Sequence[Run]) -> go.Figure:
+    """Cost of resources against violations, every seed a point: down and left is better."""
+    figure = go.Figure()
+    for index, run in enumerate(runs):
+        colour, _ = _style(index)
+        figure.add_scatter(
+            x=run.seeds_resource_cost,
+            y=run.seeds_violations_pct,
+            mode="markers",
+            name=run.policy,
+            marker={"color": colour, "size": 11, "symbol": index // len(COLOURS), "line": {"color": "white", "width": 1}},
+            hovertemplate=f"{run.policy}<br>resources %{{x:.2f}}<br>violations %{{y:.2f}} %<extra></extra>",
+        )
+    best = _frontier(runs)
+    figure.add_scatter(
+        x=[x for x, _ in best],
+        y=[y for _, y in best],
+        mode="lines",
+        name="best trade-offs",
+        line={"color": "#888888", "dash": "dot", "width": 1.5},
+        hoverinfo="skip",
+    )
+    figure.update_xaxes(title="mean cost of resources per slot", rangemode="tozero")
+    figure.update_yaxes(title="slots over the response-time objective, %", rangemode="tozero")
+    return _layout(figure, height=480).update_layout(hovermode="closest")
+
+
+def _frontier(runs: Sequence[Run]) -> list[tuple[float, float]]:
+    """Policies (means over seeds) that no other beats in both."""
+    means = sorted(
+        (float(np.mean(run.seeds_resource_cost)), float(np.mean(run.seeds_violations_pct))) for run in runs
+    )
+    best: list[tuple[float, float]] = []
+    for resources, violations in means:
+        if not best or violations < best[-1][1]:
+            best.append((resources, violations))
+    return best

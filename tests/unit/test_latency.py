@@ -1,0 +1,130 @@
+"""Response time over the graph: longest path, limits per path, equal shares."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
+from penstock.domain.objective import Objective
+from penstock.perf.latency import end_to_end, equal_shares, path_times, violated
+
+
+def graph(edges: str, *, operators: str, sinks: str = "out") -> Application:
+    ends = [edge.split("->") for edge in edges.split()]
+    return Application(
+        name="app",
+        sources=(Source(name="in"),),
+        operators=tuple(Operator(name=name, service_time_s=0.001) for name in operators.split()),
+        sinks=tuple(Sink(name=name) for name in sinks.split()),
+        streams=tuple(Stream(origin=origin, target=target) for origin, target in ends),
+    )
+
+
+# Two branches of different length, joined again:  s -> l -> j  and  s -> r1 -> r2 -> j
+DIAMOND = graph("in->s s->l s->r1 r1->r2 l->j r2->j j->out", operators="s l r1 r2 j")
+SHORT, LONG = ("s", "l", "j"), ("s", "r1", "r2", "j")
+
+# One operator feeds a dashboard at once and an archive after two more
+FORK = graph("in->a a->o1 a->b b->c c->o2", operators="a b c", sinks="o1 o2")
+
+
+def slots(**times_ms: list[float]) -> dict[str, np.ndarray]:
+    return {name: np.array(values) / 1000 for name, values in times_ms.items()}
+
+
+def test_the_time_of_a_path_is_the_sum_of_its_operators_slot_by_slot() -> None:
+    times = path_times(DIAMOND, slots(s=[1, 2], l=[10, 20], r1=[3, 3], r2=[4, 5], j=[1, 1]))
+    assert set(times) == {SHORT, LONG}
+    np.testing.assert_allclose(times[SHORT], [0.012, 0.023], rtol=1e-12)
+    np.testing.assert_allclose(times[LONG], [0.009, 0.011], rtol=1e-12)
+
+
+def test_a_diamond_is_as_slow_as_its_slower_branch_in_each_slot() -> None:
+    # the branches swap places: 10 against 3 + 4, then 5 against 6 + 6
+    times = end_to_end(DIAMOND, slots(s=[1, 1], l=[10, 5], r1=[3, 6], r2=[4, 6], j=[2, 2]))
+    np.testing.assert_allclose(times, [0.013, 0.015], rtol=1e-12)
+
+
+def test_an_application_of_two_sinks_is_judged_by_the_later_one() -> None:
+    times = end_to_end(FORK, slots(a=[7, 7], b=[1, 0.5], c=[2, 0.5]))
+    np.testing.assert_allclose(times, [0.010, 0.008], rtol=1e-12)
+
+
+def test_a_pipeline_takes_the_sum_of_its_operators() -> None:
+    app = pipeline("p", *(Operator(name=name, service_time_s=0.001) for name in "abc"))
+    np.testing.assert_allclose(end_to_end(app, slots(a=[1, 10], b=[2, 20], c=[3, 30])), [0.006, 0.060])
+
+
+def test_a_saturated_operator_makes_every_path_through_it_infinite_and_no_other() -> None:
+    operator_times = slots(s=[1], l=[inf], r1=[1], r2=[1], j=[1])
+    times = path_times(DIAMOND, operator_times)
+    assert times[SHORT].tolist() == [inf]
+    np.testing.assert_allclose(times[LONG], [0.004], rtol=1e-12)
+    assert end_to_end(DIAMOND, operator_times).tolist() == [inf]
+    assert violated(DIAMOND, Objective(response_time_s=1e6), operator_times).tolist() == [True]
+
+
+def test_a_limit_that_is_met_exactly_is_not_violated() -> None:
+    # published simulator, 2.1: a violation if latency > SLO (strict)
+    app = pipeline("p", Operator(name="a", service_time_s=0.001))
+    times = {"a": np.array([0.25, np.nextafter(0.25, 1), 0.125])}
+    assert violated(app, Objective(response_time_s=0.25), times).tolist() == [False, True, False]
+
+
+def test_every_path_is_held_to_its_own_limit() -> None:
+    # the dashboard path (a) may take 5 ms, the archive path (a, b, c) 20 ms
+    objective = Objective(response_time_s=0.020, per_path_s={("a",): 0.005})
+    #                         ok   dashboard late  archive late  both
+    times = slots(a=[4, 6, 4, 6], b=[8, 1, 8, 8], c=[7, 1, 9, 8])
+    assert violated(FORK, objective, times).tolist() == [False, True, True, True]
+    # without the limit of its own the second slot is fine: 8 ms at most
+    assert violated(FORK, Objective(response_time_s=0.020), times).tolist() == [False, False, True, True]
+
+
+def test_a_looser_limit_of_one_path_lets_that_path_be_the_longest() -> None:
+    objective = Objective(response_time_s=0.010, per_path_s={LONG: 0.030})
+    times = slots(s=[1], l=[2], r1=[10], r2=[10], j=[1])
+    assert violated(DIAMOND, objective, times).tolist() == [False]
+
+
+def algorithm_5(application: Application, limits: dict[tuple[str, ...], float]) -> dict[str, float]:
+    """Seed 001, Algorithm 5, lines 1-4, as printed."""
+    rho = {operator.name: inf for operator in application.operators}  # 1
+    for path, limit in limits.items():  # 2
+        for u in path:
+            rho[u] = min(limit / len(path), rho[u])  # 3
+    return rho
+
+
+def test_operators_of_a_pipeline_share_the_limit_equally() -> None:
+    app = pipeline("p", *(Operator(name=name, service_time_s=0.001) for name in "abcd"))
+    assert equal_shares(app, Objective(response_time_s=0.050)) == pytest.approx(dict.fromkeys("abcd", 0.0125))
+
+
+def test_an_operator_on_two_paths_gets_the_smaller_share() -> None:
+    # 60 ms over 4 operators is 15 ms, over 3 it is 20 ms: only l is on the short path alone
+    shares = equal_shares(DIAMOND, Objective(response_time_s=0.060))
+    assert shares == pytest.approx({"s": 0.015, "l": 0.020, "r1": 0.015, "r2": 0.015, "j": 0.015})
+    assert shares == pytest.approx(algorithm_5(DIAMOND, {SHORT: 0.060, LONG: 0.060}))
+
+
+def test_a_tight_limit_of_a_short_path_outweighs_its_length() -> None:
+    # 12 ms over 3 operators is 4 ms, tighter than 60 ms over 4
+    objective = Objective(response_time_s=0.060, per_path_s={SHORT: 0.012})
+    shares = equal_shares(DIAMOND, objective)
+    assert shares == pytest.approx({"s": 0.004, "l": 0.004, "r1": 0.015, "r2": 0.015, "j": 0.004})
+    assert shares == pytest.approx(algorithm_5(DIAMOND, {SHORT: 0.012, LONG: 0.060}))
+
+
+def test_shares_of_two_sinks_follow_the_longer_way_unless_the_short_one_is_tighter() -> None:
+    even = equal_shares(FORK, Objective(response_time_s=0.030))
+    assert even == pytest.approx({"a": 0.010, "b": 0.010, "c": 0.010})
+    tight = equal_shares(FORK, Objective(response_time_s=0.030, per_path_s={("a",): 0.005}))
+    assert tight == pytest.approx({"a": 0.005, "b": 0.010, "c": 0.010})
+
+
+def test_keeping_to_the_shares_keeps_every_path_within_its_limit() -> None:
+    objective = Objective(response_time_s=0.060, per_path_s={SHORT: 0.012})
+    kept = {name: np.array([share * (1 - 1e-12)]) for name, share in equal_shares(DIAMOND, objective).items()}
+    assert violated(DIAMOND, objective, kept).tolist() == [False]
