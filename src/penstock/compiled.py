@@ -18,10 +18,20 @@ import numpy as np
 import numpy.typing as npt
 from numba.extending import overload
 
-__all__ = ["Floats", "Ints", "compiled", "compiled_allocating", "frozen_floats", "frozen_ints", "overload"]
+__all__ = [
+    "Flags",
+    "Floats",
+    "Ints",
+    "compiled",
+    "compiled_allocating",
+    "frozen_floats",
+    "frozen_ints",
+    "overload",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 F = TypeVar("F", bound=Callable[..., object])
 

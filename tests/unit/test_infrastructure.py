@@ -77,9 +77,7 @@ def test_two_nodes_of_one_name_are_refused() -> None:
 
 def test_a_node_of_a_type_not_on_offer_is_refused() -> None:
     with pytest.raises(InputError, match="node 'n1': unknown node type 'huge'"):
-        Infrastructure(
-            name="edge", node_types=(SMALL,), nodes=(Node(name="n1", node_type="huge", slots=1),)
-        )
+        Infrastructure(name="edge", node_types=(SMALL,), nodes=(Node(name="n1", node_type="huge", slots=1),))
 
 
 @pytest.mark.parametrize(("a", "b"), [("n1", "n9"), ("n9", "n1")])

@@ -229,7 +229,7 @@ def test_where_there_is_no_ratio_to_take_the_model_stays(rate: float, measured_w
     assert corrected(model, rate=rate, measured_wait_s=measured_wait_s).correction == 1.5
 
 
-@pytest.mark.xfail(strict=True, reason="an infinite measurement becomes an infinite correction: 0 * inf is nan")
+@pytest.mark.xfail(strict=True, reason="the correction becomes infinite, and 0 * inf is nan")
 def test_an_infinite_measurement_is_no_ratio_either() -> None:
     # observations are infinite when saturated; the model must still answer at rest
     fitted = corrected(m_m_1(0.01), rate=50.0, measured_wait_s=inf)

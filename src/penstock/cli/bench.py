@@ -24,7 +24,11 @@ def bench(threads: options.ThreadsOption = None, json_output: options.JsonOption
             (
                 figure.name,
                 f"{figure.value:,.3g} {figure.unit}",
-                f">= {figure.at_least:g}" if figure.at_least is not None else f"<= {figure.at_most:g}" if figure.at_most is not None else "",
+                f">= {figure.at_least:g}"
+                if figure.at_least is not None
+                else f"<= {figure.at_most:g}"
+                if figure.at_most is not None
+                else "",
                 {True: "yes", False: "NO", None: ""}[figure.ok],
             )
             for figure in figures

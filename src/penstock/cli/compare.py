@@ -20,9 +20,12 @@ def compare(
     policies: Annotated[
         str, typer.Option("--policies", help=f"Names separated by commas. {options.POLICY_HELP}")
     ] = DEFAULT_POLICIES,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds per policy that has any chance in it.")] = 5,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="Seeds per policy that has any chance in it.")
+    ] = 5,
     trace: options.TraceOption = None,
     infrastructure: options.InfrastructureOption = "A:3",
+    application: options.ApplicationOption = None,
     max_replicas: options.MaxReplicasOption = 10,
     slo_ms: options.SloOption = 50.0,
     slots: options.SlotsOption = None,
@@ -71,6 +74,7 @@ def compare(
         speed_change=speed_change,
         update=update,
         first_replica=first_replica,
+        application=application,
     )
     jobs = [
         (options.for_policy(inputs, name, seed=seed), inputs.trace.rates, inputs.training.rates)
@@ -84,8 +88,12 @@ def compare(
             with_history=True,
             done=lambda outcome: bar.advance(),
         )
-    results = sorted((_results(name, outcomes) for name in names), key=lambda result: sum(result.avg_cost) / len(result.avg_cost))
+    results = sorted(
+        (_results(name, outcomes) for name in names),
+        key=lambda result: sum(result.avg_cost) / len(result.avg_cost),
+    )
     setting = (
+        f"{f'Application {application}. ' if application else ''}"
         f"Trace {inputs.trace.name}, {inputs.trace.rates.size:,} slots; infrastructure {infrastructure}, "
         f"up to {max_replicas} replicas; response time at most {slo_ms:g} ms"
         f"{'; as published' if as_published else ''}."

@@ -7,13 +7,21 @@ from typing import Annotated
 
 import typer
 
+from penstock.apps.graphs import GRAPHS, graph_named
 from penstock.data.synthetic import DAY_AND_WEEK, day_and_week
 from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.domain.trace import SLOTS_PER_DAY, Trace
 from penstock.experiments.catalogue import POLICIES, TRAINING_SLOTS
-from penstock.experiments.presets import SPEEDUPS, WORKLOADS, FirstReplica, Workload, workload_named, workload_of_trace
+from penstock.experiments.presets import (
+    SPEEDUPS,
+    WORKLOADS,
+    FirstReplica,
+    Workload,
+    workload_named,
+    workload_of_trace,
+)
 from penstock.experiments.spec import Change, Spec
 
 SYNTHETIC_SLOTS = 28 * SLOTS_PER_DAY
@@ -22,18 +30,31 @@ POLICY_HELP = f"One of: {', '.join(POLICIES)}."
 
 TraceOption = Annotated[
     Path | None,
-    typer.Option("--trace", help="Arrival rates, one number (tuples/s) per line; a synthetic day-and-week trace if left out."),
+    typer.Option(
+        "--trace",
+        help="Arrival rates, one number (tuples/s) per line; a synthetic day-and-week trace if left out.",
+    ),
 ]
 InfrastructureOption = Annotated[
     str,
-    typer.Option("--infrastructure", help=f"Node types on offer: a family ({', '.join(SPEEDUPS)}, linear) and how many of it."),
+    typer.Option(
+        "--infrastructure",
+        help=f"Node types on offer: a family ({', '.join(SPEEDUPS)}, linear) and how many of it.",
+    ),
 ]
-MaxReplicasOption = Annotated[int, typer.Option("--max-replicas", help="Replicas the operator may run at most.")]
+MaxReplicasOption = Annotated[
+    int, typer.Option("--max-replicas", help="Replicas the operator may run at most.")
+]
 SloOption = Annotated[float, typer.Option("--slo-ms", help="Response-time objective in milliseconds.")]
-SlotsOption = Annotated[int | None, typer.Option("--slots", help="Simulate only the first N slots of the trace.")]
+SlotsOption = Annotated[
+    int | None, typer.Option("--slots", help="Simulate only the first N slots of the trace.")
+]
 PresetOption = Annotated[
     str | None,
-    typer.Option("--preset", help=f"Workload settings ({', '.join(WORKLOADS)}); taken from the trace's name when it begins with one."),
+    typer.Option(
+        "--preset",
+        help=f"Workload settings ({', '.join(WORKLOADS)}); by default the one the trace's name begins with.",
+    ),
 ]
 ServiceRateOption = Annotated[
     float | None, typer.Option("--service-rate", help="Tuples/s one replica on speedup 1 can process.")
@@ -41,37 +62,74 @@ ServiceRateOption = Annotated[
 ServiceScvOption = Annotated[
     float | None, typer.Option("--service-scv", help="Variance of the service time over its mean squared.")
 ]
-MaxRateOption = Annotated[float | None, typer.Option("--max-rate", help="Rate at the top of the highest level.")]
+MaxRateOption = Annotated[
+    float | None, typer.Option("--max-rate", help="Rate at the top of the highest level.")
+]
 LevelsOption = Annotated[int | None, typer.Option("--levels", help="Rate levels the learners tell apart.")]
 WeightsOption = Annotated[
-    str, typer.Option("--weights", help="Weights of violations, resources and reconfigurations; they sum to 1.")
+    str,
+    typer.Option("--weights", help="Weights of violations, resources and reconfigurations; they sum to 1."),
 ]
 TrainingOption = Annotated[
     Path | None,
-    typer.Option("--training", help=f"Trace that policy vi plans with; the last {TRAINING_SLOTS} slots of --trace if left out."),
+    typer.Option(
+        "--training",
+        help=f"Trace that policy vi plans with; the last {TRAINING_SLOTS} slots of --trace if left out.",
+    ),
 ]
 PublishedOption = Annotated[
     bool,
-    typer.Option("--as-published", help="The behaviour of the published simulator behind the paper's tables, not the paper's equations."),
+    typer.Option(
+        "--as-published",
+        help="The behaviour of the published simulator behind the paper's tables, not the paper's equations.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Simulations at once; all cores if left out. Results do not depend on it.")
+    int | None,
+    typer.Option(
+        "--threads", min=1, help="Simulations at once; all cores if left out. Results do not depend on it."
+    ),
 ]
 RateChangeOption = Annotated[
-    str | None, typer.Option("--rate-change", metavar="FACTOR@WHEN", help="Multiply the rate from a slot (200000) or a fraction of the run (0.5) on.")
+    str | None,
+    typer.Option(
+        "--rate-change",
+        metavar="FACTOR@WHEN",
+        help="Multiply the rate from a slot (200000) or fraction of the run (0.5) on.",
+    ),
 ]
 PriceChangeOption = Annotated[
-    str | None, typer.Option("--price-change", metavar="FACTOR@WHEN", help="Multiply the price of all node types but the last.")
+    str | None,
+    typer.Option(
+        "--price-change", metavar="FACTOR@WHEN", help="Multiply the price of all node types but the last."
+    ),
 ]
 SpeedChangeOption = Annotated[
-    str | None, typer.Option("--speed-change", metavar="FACTOR@WHEN", help="Multiply the speed of all node types but the last.")
+    str | None,
+    typer.Option(
+        "--speed-change", metavar="FACTOR@WHEN", help="Multiply the speed of all node types but the last."
+    ),
 ]
 UpdateOption = Annotated[
-    str | None, typer.Option("--update", help="How learners update: equation or published; --as-published implies the latter.")
+    str | None,
+    typer.Option(
+        "--update", help="How learners update: equation or published; --as-published implies the latter."
+    ),
 ]
 FirstReplicaOption = Annotated[
-    FirstReplica | None, typer.Option("--first-replica", help="Node type of the replica the operator starts with.")
+    FirstReplica | None,
+    typer.Option("--first-replica", help="Node type of the replica the operator starts with."),
+]
+
+
+ApplicationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--application",
+        help=f"Simulate a graph of operators ({', '.join(GRAPHS)}) instead of a single one; "
+        "--slo-ms then holds from source to sink.",
+    ),
 ]
 
 
@@ -108,12 +166,15 @@ def gather(
     speed_change: str | None = None,
     update: str | None = None,
     first_replica: FirstReplica | None = None,
+    application: str | None = None,
 ) -> Inputs:
     """Read the files and settle the settings; every mistake is named before anything runs."""
     if slots is not None and slots < 1:
         raise InputError(f"--slots {slots}: simulate at least one slot")
     if update not in (None, "equation", "published"):
         raise InputError(f"--update '{update}': choose equation or published")
+    if application is not None:
+        graph_named(application, max_replicas)
     whole = read_trace(trace) if trace else day_and_week(slots=slots or SYNTHETIC_SLOTS, seed=1)
     if slots is not None and slots > whole.rates.size:
         raise InputError(f"--slots {slots}: trace '{whole.name}' has {whole.rates.size}")
@@ -133,6 +194,7 @@ def gather(
         as_published=as_published,
         published_updates=None if update is None else update == "published",
         first_replica=first_replica,
+        application=application,
         price_change=_change("--price-change", price_change, shown.rates.size),
         speed_change=_change("--speed-change", speed_change, shown.rates.size),
     )
@@ -147,7 +209,9 @@ def for_policy(inputs: Inputs, policy: str, *, seed: int = 1) -> Spec:
     return replace(inputs.base, policy=policy, seed=seed)
 
 
-def _workload(trace: Trace, preset: str | None, service_rate: float | None, max_rate: float | None) -> Workload:
+def _workload(
+    trace: Trace, preset: str | None, service_rate: float | None, max_rate: float | None
+) -> Workload:
     if preset is not None:
         return workload_named(preset)
     named = workload_of_trace("taxi" if trace.name == DAY_AND_WEEK else trace.name)
@@ -158,7 +222,10 @@ def _workload(trace: Trace, preset: str | None, service_rate: float | None, max_
             f"trace '{trace.name}': no preset of that name; give --service-rate (tuples/s one replica "
             f"can process) or --preset {'|'.join(WORKLOADS)}"
         )
-    return Workload(service_rate=service_rate, max_rate=max(float(trace.rates.max()), 1.0) if max_rate is None else max_rate)
+    return Workload(
+        service_rate=service_rate,
+        max_rate=max(float(trace.rates.max()), 1.0) if max_rate is None else max_rate,
+    )
 
 
 def _weights(text: str) -> Weights:

@@ -20,10 +20,15 @@ _USUAL_PLACES = ("../shared/data", "data", ".")
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help=f"What to reproduce: {', '.join(NAMES)}; all if left out.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help=f"What to reproduce: {', '.join(NAMES)}; all if left out.")
+    ] = None,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Directory with rates/taxi.txt, rates/taxi-last-month.txt and rates/tweets.txt; also from PENSTOCK_DATA."),
+        typer.Option(
+            "--data",
+            help="Directory with rates/taxi.txt, taxi-last-month.txt, tweets.txt; or set PENSTOCK_DATA.",
+        ),
     ] = None,
     threads: options.ThreadsOption = None,
     out: Annotated[Path, typer.Option("--out", help="Page to write (HTML).")] = Path("out/reproduce.html"),
@@ -40,7 +45,10 @@ def reproduce(
     began = time.perf_counter()
     with screen.progress("Tables 2-5 of seed 001", None) as bar:
         claims = taas_tables.reproduce(
-            traces, threads=options.default_threads(threads), started=bar.of, done=lambda outcome: bar.advance()
+            traces,
+            threads=options.default_threads(threads),
+            started=bar.of,
+            done=lambda outcome: bar.advance(),
         )
     took = time.perf_counter() - began
     page = claims_page(
@@ -55,11 +63,16 @@ def reproduce(
         return
     screen.print_table(
         ("claim", "printed", "measured", "tolerance", "holds"),
-        [(c.id, c.printed, c.shown, _tolerance(c), {True: "yes", False: "NO", None: "-"}[c.holds]) for c in claims],
+        [
+            (c.id, c.printed, c.shown, _tolerance(c), {True: "yes", False: "NO", None: "-"}[c.holds])
+            for c in claims
+        ],
     )
     differing = [claim for claim in claims if claim.holds is False]
     for claim in differing:
-        screen.out.print(f"differs: {claim.id}: printed {claim.printed}, measured {claim.shown}. {claim.note}")
+        screen.out.print(
+            f"differs: {claim.id}: printed {claim.printed}, measured {claim.shown}. {claim.note}"
+        )
     held = sum(1 for claim in claims if claim.holds)
     screen.out.print(f"{held} claims hold, {len(differing)} do not; {took:.0f} s; page: {out}")
 

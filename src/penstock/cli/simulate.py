@@ -19,6 +19,7 @@ def simulate(
     policy: Annotated[str, typer.Option("--policy", help=options.POLICY_HELP)] = "ql-pds-plus",
     trace: options.TraceOption = None,
     infrastructure: options.InfrastructureOption = "A:3",
+    application: options.ApplicationOption = None,
     max_replicas: options.MaxReplicasOption = 10,
     slo_ms: options.SloOption = 50.0,
     slots: options.SlotsOption = None,
@@ -39,12 +40,18 @@ def simulate(
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="Utilisation at which threshold policies scale out.")
     ] = None,
-    beta: Annotated[float, typer.Option("--beta", help="Fraction of the threshold below which they scale in.")] = 0.75,
+    beta: Annotated[
+        float, typer.Option("--beta", help="Fraction of the threshold below which they scale in.")
+    ] = 0.75,
     replicas: Annotated[
-        int | None, typer.Option("--replicas", help="Replicas of policy fixed; enough for the peak if left out.")
+        int | None,
+        typer.Option("--replicas", help="Replicas of policy fixed; enough for the peak if left out."),
     ] = None,
     history: Annotated[
-        Path | None, typer.Option("--history", help="Also write a CSV with every slot's rate, replicas, response time and cost.")
+        Path | None,
+        typer.Option(
+            "--history", help="Also write a CSV with every slot's rate, replicas, response time and cost."
+        ),
     ] = None,
     json_output: options.JsonOption = False,
 ) -> None:
@@ -72,6 +79,7 @@ def simulate(
         speed_change=speed_change,
         update=update,
         first_replica=first_replica,
+        application=application,
     )
     spec = replace(
         options.for_policy(inputs, policy, seed=seed), threshold=threshold, beta=beta, replicas=replicas
@@ -106,6 +114,7 @@ def as_json(outcome: Outcome, trace: Trace) -> dict[str, Any]:
         "policy": spec.policy,
         "trace": trace.name,
         "infrastructure": spec.infrastructure,
+        "application": spec.application,
         "max_replicas": spec.max_replicas,
         "slo_ms": spec.slo_s * 1000,
         "seed": spec.seed,

@@ -20,7 +20,9 @@ app = typer.Typer(help="Make and describe arrival traces.", no_args_is_help=True
 def synth(
     out: Annotated[Path, typer.Option("--out", help="File to write, one rate per line.")],
     like: Annotated[str, typer.Option("--like", help=f"Kind of trace: {DAY_AND_WEEK}.")] = DAY_AND_WEEK,
-    slots: Annotated[int, typer.Option("--slots", help="Length; a slot is a minute.")] = options.SYNTHETIC_SLOTS,
+    slots: Annotated[
+        int, typer.Option("--slots", help="Length; a slot is a minute.")
+    ] = options.SYNTHETIC_SLOTS,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same trace.")] = 1,
     mean_rate: Annotated[float, typer.Option("--mean-rate", help="Tuples/s on average.")] = 330.0,
     json_output: options.JsonOption = False,
@@ -39,16 +41,25 @@ def synth(
 @app.command()
 def describe(
     trace: Annotated[Path, typer.Argument(help="Trace file, one rate per line.")],
-    levels: Annotated[int, typer.Option("--levels", min=1, help="Rate levels for the persistence figure.")] = 30,
+    levels: Annotated[
+        int, typer.Option("--levels", min=1, help="Rate levels for the persistence figure.")
+    ] = 30,
     max_rate: Annotated[
-        float | None, typer.Option("--max-rate", help="Top of the highest level; the preset's, else the maximum.")
+        float | None,
+        typer.Option("--max-rate", help="Top of the highest level; the preset's, else the maximum."),
     ] = None,
     json_output: options.JsonOption = False,
 ) -> None:
     """Print a trace's statistics: spread, percentiles, memory, bursts."""
     given = read_trace(trace)
     preset = workload_of_trace(given.name)
-    top = max_rate if max_rate is not None else preset.max_rate if preset else max(float(given.rates.max()), 1.0)
+    top = (
+        max_rate
+        if max_rate is not None
+        else preset.max_rate
+        if preset
+        else max(float(given.rates.max()), 1.0)
+    )
     if not top > 0:
         raise InputError(f"--max-rate {top:g}: it must be positive")
     statistics = asdict(describe_trace(given, levels=levels, max_rate=top))
@@ -58,7 +69,10 @@ def describe(
     screen.print_table(
         ("", given.name),
         [
-            (name.replace("_", " "), "unknown" if value is None else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}")
+            (
+                name.replace("_", " "),
+                "unknown" if value is None else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}",
+            )
             for name, value in statistics.items()
         ],
     )

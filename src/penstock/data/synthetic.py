@@ -29,9 +29,7 @@ def day_and_week(*, slots: int, seed: int, mean_rate: float = 330.0) -> Trace:
     return Trace(DAY_AND_WEEK, np.round(rates * (mean_rate / rates.mean())))
 
 
-def _autoregressive(
-    rng: np.random.Generator, slots: int, *, persistence: float, deviation: float
-) -> Floats:
+def _autoregressive(rng: np.random.Generator, slots: int, *, persistence: float, deviation: float) -> Floats:
     shocks = rng.normal(0.0, deviation * np.sqrt(1 - persistence**2), slots)
     noise = np.empty(slots)
     level = 0.0
@@ -45,6 +43,6 @@ def _bursts(rng: np.random.Generator, slots: int) -> Floats:
     """About one sudden rise every four days, dying away within the hour."""
     extra = np.zeros(slots)
     for start in np.flatnonzero(rng.random(slots) < 1 / (4 * SLOTS_PER_DAY)):
-        fading = rng.uniform(0.2, 0.8) * np.exp(-np.arange(min(120, slots - start)) / 20)
+        fading = rng.uniform(0.2, 0.8) * np.exp(-np.arange(min(120, slots - int(start))) / 20)
         extra[start : start + fading.size] += fading
     return extra

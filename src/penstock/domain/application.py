@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import isfinite
 
 from penstock.domain.errors import InputError
@@ -37,7 +38,9 @@ class Operator:
 
     def __post_init__(self) -> None:
         if not (isfinite(self.service_time_s) and self.service_time_s > 0):
-            raise InputError(f"operator '{self.name}': service_time_s={self.service_time_s}; it must be positive")
+            raise InputError(
+                f"operator '{self.name}': service_time_s={self.service_time_s}; it must be positive"
+            )
         if not (isfinite(self.service_scv) and self.service_scv >= 0):
             raise InputError(f"operator '{self.name}': service_scv={self.service_scv}; it cannot be negative")
         if not (isfinite(self.selectivity) and self.selectivity >= 0):
@@ -85,25 +88,37 @@ class Application:
     streams: tuple[Stream, ...]
 
     def __post_init__(self) -> None:
-        names = [part.name for part in (*self.sources, *self.operators, *self.sinks)]
+        if not self.operators:
+            raise InputError(f"application '{self.name}': no operators")
+        self._check_names()
+        self._check_ends()
+        _ = self.in_order  # raises on a cycle
+        self._check_reach()
+
+    def _check_names(self) -> None:
+        names = [
+            *(source.name for source in self.sources),
+            *(operator.name for operator in self.operators),
+            *(sink.name for sink in self.sinks),
+        ]
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"application '{self.name}': '{name}' appears twice")
         for stream in self.streams:
             for end in (stream.origin, stream.target):
                 if end not in names:
-                    raise InputError(
-                        f"application '{self.name}': stream {stream.origin}->{stream.target} names unknown '{end}'"
-                    )
-        if not self.operators:
-            raise InputError(f"application '{self.name}': no operators")
+                    edge = f"{stream.origin}->{stream.target}"
+                    raise InputError(f"application '{self.name}': stream {edge} names unknown '{end}'")
+
+    def _check_ends(self) -> None:
         for source in self.sources:
             if self.upstream(source.name):
                 raise InputError(f"application '{self.name}': source '{source.name}' has an incoming stream")
         for sink in self.sinks:
             if self.downstream(sink.name):
                 raise InputError(f"application '{self.name}': sink '{sink.name}' has an outgoing stream")
-        _ = self.in_order  # raises on a cycle
+
+    def _check_reach(self) -> None:
         reached = _closure((s.name for s in self.sources), self.downstream)
         reaching = _closure((s.name for s in self.sinks), self.upstream)
         for operator in self.operators:
@@ -178,5 +193,5 @@ def pipeline(name: str, *operators: Operator) -> Application:
         sources=(Source(name="source"),),
         operators=operators,
         sinks=(Sink(name="sink"),),
-        streams=tuple(Stream(origin=a, target=b) for a, b in zip(chain, chain[1:], strict=False)),
+        streams=tuple(Stream(origin=a, target=b) for a, b in pairwise(chain)),
     )

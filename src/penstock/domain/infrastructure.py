@@ -48,7 +48,9 @@ class Link:
         if not (isfinite(self.delay_s) and self.delay_s >= 0):
             raise InputError(f"link {self.a}-{self.b}: delay_s={self.delay_s}; it cannot be negative")
         if self.bandwidth_bytes_s is not None and self.bandwidth_bytes_s <= 0:
-            raise InputError(f"link {self.a}-{self.b}: bandwidth_bytes_s={self.bandwidth_bytes_s}; it must be positive")
+            raise InputError(
+                f"link {self.a}-{self.b}: bandwidth_bytes_s={self.bandwidth_bytes_s}; it must be positive"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,9 +59,16 @@ def _speed(rates: Floats) -> Iterator[Figure]:
         spec = Spec(policy=policy, as_published=True)
         compiled_rate = max(run_spec(spec, rates).slots_per_s for _ in range(_REPEATS))
         plain_rate = max(_plain_slots_per_s(spec, rates[:_PLAIN_SLOTS]) for _ in range(_REPEATS))
-        yield Figure(name=f"{policy}, A:3, 10 replicas", value=compiled_rate / 1e6, unit="M slots/s", at_least=least / 1e6)
+        yield Figure(
+            name=f"{policy}, A:3, 10 replicas",
+            value=compiled_rate / 1e6,
+            unit="M slots/s",
+            at_least=least / 1e6,
+        )
         yield Figure(name=f"{policy} in plain Python", value=plain_rate / 1e6, unit="M slots/s")
-        yield Figure(name=f"{policy}, compiled over plain", value=compiled_rate / plain_rate, unit="x", at_least=100)
+        yield Figure(
+            name=f"{policy}, compiled over plain", value=compiled_rate / plain_rate, unit="x", at_least=100
+        )
 
 
 def _plain_slots_per_s(spec: Spec, rates: Floats) -> float:
@@ -132,7 +139,9 @@ def _parallel(rates: Floats, threads: int) -> Figure:
 
     alone = min(seconds(1) for _ in range(_REPEATS))
     together = min(seconds(threads) for _ in range(_REPEATS))
-    return Figure(name=f"ten seeds, {threads} threads over one", value=alone / together, unit="x", at_least=1.5)
+    return Figure(
+        name=f"ten seeds, {threads} threads over one", value=alone / together, unit="x", at_least=1.5
+    )
 
 
 def _planning(rates: Floats) -> Iterator[Figure]:
@@ -160,7 +169,9 @@ def _large() -> Iterator[Figure]:
         with context.Pool(1) as pool:
             rate, gigabytes = pool.apply(_large_run, (policy,))
         yield Figure(name=f"{policy}, A:10, 20 replicas", value=rate / 1e6, unit="M slots/s")
-        yield Figure(name=f"{policy}, A:10, 20 replicas, peak memory", value=gigabytes, unit="GB", at_most=1.0)
+        yield Figure(
+            name=f"{policy}, A:10, 20 replicas, peak memory", value=gigabytes, unit="GB", at_most=1.0
+        )
 
 
 def _large_run(policy: str) -> tuple[float, float]:

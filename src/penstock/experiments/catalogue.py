@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def operator_of(spec: Spec, rates: Floats, training: Floats, rng: Generator) -> 
 
 
 def _fixed(op: Operator) -> Policy:
-    """Static peak provisioning: the cheapest identical replicas that meet the objective at the trace's peak."""
+    """Static peak provisioning: the cheapest identical replicas that meet the objective at the peak."""
     peak = float(op.rates.max())
     candidates = [
         Replicas(tuple(count if index == node_type else 0 for index in range(len(op.node_types))))
@@ -134,7 +135,7 @@ def _pds(*, estimate: bool) -> Callable[[Operator], Policy]:
 
 
 def believed_model(op: Operator) -> BelievedModel:
-    """The approximate model QL+PDS+ is given (seed 001, sec. 6.2): off by 5-10 % in service, up to 20 % in speed."""
+    """What QL+PDS+ is told (seed 001, sec. 6.2): service off by 5-10 %, speeds by up to 20 %."""
     mean = 1.0 / op.spec.service_rate
     error = op.rng.choice([-1.0, 1.0]) * op.rng.uniform(0.05, 0.10)
     speedup = np.array([t.speedup for t in op.node_types])
@@ -143,7 +144,7 @@ def believed_model(op: Operator) -> BelievedModel:
         mean *= 1.0 + error
         order = np.argsort(speedup, kind="stable")
         # The published code keeps the order of speeds: no guess passes a neighbour's true speed.
-        for slower, faster in zip(order, order[1:], strict=False):
+        for slower, faster in pairwise(order):
             high[slower] = min(high[slower], speedup[faster])
             low[faster] = max(low[faster], speedup[slower])
     else:
@@ -153,7 +154,9 @@ def believed_model(op: Operator) -> BelievedModel:
 
 
 def _linear_q(op: Operator) -> Policy:
-    return LinearQ(node_types=op.node_types, deployments=op.deployments, problem=op.problem, gamma=op.spec.gamma)
+    return LinearQ(
+        node_types=op.node_types, deployments=op.deployments, problem=op.problem, gamma=op.spec.gamma
+    )
 
 
 def _model_based(op: Operator) -> Policy:

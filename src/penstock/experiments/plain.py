@@ -62,7 +62,7 @@ class Setting:
         for delta, first in ((-1, 1), (1, 1 + types)):
             for index in range(types):
                 if 1 <= total + delta <= self.max_replicas and counts[index] + delta >= 0:
-                    changed = counts[:index] + (counts[index] + delta,) + counts[index + 1 :]
+                    changed = (*counts[:index], counts[index] + delta, *counts[index + 1 :])
                     possible.append((first + index, changed))
         return possible
 
@@ -142,7 +142,9 @@ class QLearning(_Learner):
         if self.last is not None:
             least = min(self.q[counts, level, action] for action, _ in choices)
             cost = self.known_cost(self.last[2], counts) + self.unknown_cost(response)
-            self.q[self.last] = (1 - self.alpha) * self.q[self.last] + self.alpha * (cost + self.setting.gamma * least)
+            self.q[self.last] = (1 - self.alpha) * self.q[self.last] + self.alpha * (
+                cost + self.setting.gamma * least
+            )
             self.decay()
         if self.rng.random() <= self.epsilon:
             action, target = choices[int(self.rng.random() * len(choices))]
@@ -157,7 +159,11 @@ class PdsLearning(_Learner):
     """Seed 001, eq. (9) and (10), or (11) and (12) where violations are estimated."""
 
     def __init__(
-        self, setting: Setting, *, as_published: bool, expects_violation: Callable[[Counts, int], bool] | None = None
+        self,
+        setting: Setting,
+        *,
+        as_published: bool,
+        expects_violation: Callable[[Counts, int], bool] | None = None,
     ) -> None:
         super().__init__(setting)
         self.as_published = as_published
@@ -180,7 +186,9 @@ class PdsLearning(_Learner):
             least = min(self.value(action, target, level) for action, target in choices)
             old = self.v[(before if self.as_published else counts), then]
             surprise = self.unknown_cost(response) - self.estimate(counts, then)
-            self.v[counts, then] = (1 - self.alpha) * old + self.alpha * (surprise + self.setting.gamma * least)
+            self.v[counts, then] = (1 - self.alpha) * old + self.alpha * (
+                surprise + self.setting.gamma * least
+            )
             self.decay()
         action, target = min(choices, key=lambda choice: self.value(choice[0], choice[1], level))
         self.last = (counts, level, action)

@@ -36,8 +36,11 @@ class Variant:
     scale_by_all_types: bool  # C_max by the largest speedup of all ten types, offered or not
     first_replica: FirstReplica
     published_updates: bool  # each learner's update as coded instead of as printed
-    error_on_service_time: bool  # QL+PDS+ mistakes the service time instead of the rate; speeds keep their order
+    error_on_service_time: (
+        bool  # QL+PDS+ mistakes the service time instead of the rate; speeds keep their order
+    )
     ignore_speedups: bool  # DRS and Lohrmann as coded
+    latency_at_source_rate: bool  # in a graph, every operator's response time at the source's rate
     threshold: float
     b2_price_exponent: float
 
@@ -50,6 +53,7 @@ PAPER = Variant(
     published_updates=False,
     error_on_service_time=False,
     ignore_speedups=False,
+    latency_at_source_rate=False,
     threshold=0.7,
     b2_price_exponent=1.1,
 )
@@ -61,6 +65,7 @@ PUBLISHED = Variant(
     published_updates=True,
     error_on_service_time=True,
     ignore_speedups=True,
+    latency_at_source_rate=True,
     threshold=0.75,
     b2_price_exponent=1.5,
 )
@@ -82,7 +87,9 @@ def scenario(name: str, variant: Variant) -> Scenario:
         raise InputError(f"infrastructure '{name}': unknown; choose one of {', '.join(known)}, as in A:3")
     most = len(SPEEDUPS.get(family, ())) or 62
     if not count_text.isdigit() or not 1 <= int(count_text) <= most:
-        raise InputError(f"infrastructure '{name}': give the number of node types, 1 to {most}, as in {family}:3")
+        raise InputError(
+            f"infrastructure '{name}': give the number of node types, 1 to {most}, as in {family}:3"
+        )
     count = int(count_text)
     if variant.published_updates and family == "B" and count == 10:
         family = "B-old"

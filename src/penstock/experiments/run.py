@@ -3,17 +3,21 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from penstock.apps.graphs import graph_named
 from penstock.compiled import Floats
 from penstock.domain.deployment import Replicas
+from penstock.domain.objective import Objective
 from penstock.experiments.catalogue import TRAINING_SLOTS, Operator, Policy, build_policy, operator_of
 from penstock.experiments.presets import FirstReplica
 from penstock.experiments.spec import Spec
 from penstock.perf.deployments import Deployments, counts_at, handle_of, with_types
-from penstock.runtimes.sim.episode import Trail, World, no_totals, run, trail_of
+from penstock.perf.latency import equal_shares
+from penstock.runtimes.sim.episode import Trail, World, no_totals, part_of, run, trail_of
+from penstock.runtimes.sim.network import ManagedOperator, run_application
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +53,21 @@ class Outcome:
         return self.slots / self.seconds if self.seconds > 0 else float("inf")
 
 
-def _first_deployment(op: Operator, policy: Policy) -> int:
-    first = op.spec.variant.first_replica
-    node_type = {
-        FirstReplica.POLICY: policy.starting_type,
-        FirstReplica.CHEAPEST: lambda: int(np.argmin(op.deployments.price)),
-        FirstReplica.FASTEST: lambda: int(np.argmax(op.deployments.speedup)),
-        FirstReplica.FIRST: lambda: 0,
-    }[first]()
+def first_deployment(op: Operator, policy: Policy) -> int:
+    match op.spec.variant.first_replica:
+        case FirstReplica.POLICY:
+            node_type = policy.starting_type()
+        case FirstReplica.CHEAPEST:
+            node_type = int(np.argmin(op.deployments.price))
+        case FirstReplica.FASTEST:
+            node_type = int(np.argmax(op.deployments.speedup))
+        case FirstReplica.FIRST:
+            node_type = 0
     counts = tuple(int(index == node_type) for index in range(len(op.node_types)))
     return handle_of(op.deployments, Replicas(counts))
 
 
-def _world(op: Operator, space: Deployments) -> World:
+def world_of(op: Operator, space: Deployments) -> World:
     weights = op.spec.weights
     return World(
         deployments=space,
@@ -100,24 +106,31 @@ def _stages(op: Operator) -> list[tuple[int, Deployments]]:
 def run_spec(
     spec: Spec, rates: Floats, *, training: Floats | None = None, with_history: bool = False
 ) -> Outcome:
-    """Simulate one specification over these rates."""
+    """Simulate one specification over these rates: one operator, or every operator of an application."""
+    simulate = _run_operator if spec.application is None else _run_application
+    return simulate(spec, rates, rates[-TRAINING_SLOTS:] if training is None else training, with_history)
+
+
+def _run_operator(spec: Spec, rates: Floats, training: Floats, with_history: bool) -> Outcome:
     model_rng, policy_rng = np.random.default_rng(spec.seed).spawn(2)
-    op = operator_of(spec, rates, rates[-TRAINING_SLOTS:] if training is None else training, model_rng)
+    op = operator_of(spec, rates, training, model_rng)
     policy = build_policy(op)
     memory = policy.initial()
-    here = _first_deployment(op, policy)
+    here = first_deployment(op, policy)
     totals = no_totals(len(op.node_types))
     trail = trail_of(rates.size if with_history else 0)
     stages = _stages(op)
     ends = [slot for slot, _ in stages[1:]] + [rates.size]
-    run(_world(op, op.deployments), memory, rates[:0], here, policy_rng, totals, trail)  # compile before timing
+    run(
+        world_of(op, op.deployments), memory, rates[:0], here, policy_rng, totals, trail
+    )  # compile before timing
     seconds = 0.0
     for (start, space), end in zip(stages, ends, strict=True):
         if start > 0:
             memory = policy.informed(memory, space)
-        part = Trail(*(array[start:end] for array in trail))
+        part = part_of(trail, start, end)
         began = time.perf_counter()
-        here = run(_world(op, space), memory, rates[start:end], here, policy_rng, totals, part)
+        here = run(world_of(op, space), memory, rates[start:end], here, policy_rng, totals, part)
         seconds += time.perf_counter() - began
     slots, violations, reconfigurations = (int(count) for count in totals.counts)
     resource_cost = float(totals.resources[0]) / slots
@@ -143,7 +156,60 @@ def _history(stages: list[tuple[int, Deployments]], ends: list[int], trail: Trai
         counts = counts_at(space, trail.deployment[start:end])
         replicas[start:end] = counts.sum(axis=1)
         resources[start:end] = counts @ space.price
-    return History(cost=trail.cost, response_time_s=trail.response_time_s, replicas=replicas, resources=resources)
+    return History(
+        cost=trail.cost, response_time_s=trail.response_time_s, replicas=replicas, resources=resources
+    )
+
+
+def _run_application(spec: Spec, rates: Floats, training: Floats, with_history: bool) -> Outcome:
+    application = graph_named(spec.application or "", spec.max_replicas)
+    objective = Objective(response_time_s=spec.slo_s, weights=spec.weights)
+    shares = equal_shares(application, objective)
+    managed: dict[str, ManagedOperator] = {}
+    spaces: dict[str, Deployments] = {}
+    seeds = np.random.default_rng(spec.seed).spawn(2 * len(application.operators))
+    for index, operator in enumerate(application.operators):
+        local = replace(
+            spec,
+            slo_s=shares[operator.name],
+            service_rate=1.0 / operator.service_time_s,
+            service_scv=operator.service_scv,
+        )
+        op = operator_of(local, rates, training, seeds[2 * index])
+        policy = build_policy(op)
+        spaces[operator.name] = op.deployments
+        managed[operator.name] = ManagedOperator(
+            world=world_of(op, op.deployments),
+            memory=policy.initial(),
+            first_deployment=first_deployment(op, policy),
+            rng=seeds[2 * index + 1],
+        )
+    at_source_rate = spec.variant.latency_at_source_rate
+    # Compile before timing.
+    run_application(application, objective, managed, rates[:0], latency_at_source_rate=at_source_rate)
+    began = time.perf_counter()
+    ran = run_application(application, objective, managed, rates, latency_at_source_rate=at_source_rate)
+    seconds = time.perf_counter() - began
+    counts = [counts_at(spaces[name], handles) for name, handles in ran.deployments.items()]
+    by_type = np.sum(counts, axis=0)
+    return Outcome(
+        spec=spec,
+        slots=rates.size,
+        avg_cost=float(ran.cost.mean()),
+        violations_pct=100 * float(ran.violated.mean()),
+        reconfigurations_pct=100 * float(ran.reconfigured.mean()),
+        resource_cost=float(ran.resources.mean()),
+        replicas_by_type=tuple(float(mean) for mean in by_type.mean(axis=0)),
+        seconds=seconds,
+        history=History(
+            cost=ran.cost,
+            response_time_s=ran.response_time_s,
+            replicas=by_type.sum(axis=1).astype(np.float64),
+            resources=ran.resources,
+        )
+        if with_history
+        else None,
+    )
 
 
 def run_specs(

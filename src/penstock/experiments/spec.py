@@ -43,6 +43,7 @@ class Spec:
     threshold: float | None = None
     beta: float = 0.75
     replicas: int | None = None  # of policy `fixed`
+    application: str | None = None  # a graph of operators instead of a single one
     price_change: Change | None = None  # of every node type but the last
     speed_change: Change | None = None  # of every node type but the last
 
@@ -57,6 +58,10 @@ class Spec:
             raise InputError(f"service-time SCV {self.service_scv:g}; it cannot be negative")
         if self.seed < 0:
             raise InputError(f"seed {self.seed}; it cannot be negative")
+        if self.application is not None and (self.price_change or self.speed_change):
+            raise InputError(
+                f"application '{self.application}': prices and speeds change for single operators only"
+            )
         if not 0 <= self.gamma < 1:
             raise InputError(f"gamma={self.gamma:g}; a discount from 0 up to but not 1")
 

@@ -21,11 +21,11 @@ SETTINGS = (
     "rate 1620/s (the paper says 1600), top rate 9000/s. 30 levels, 50 ms, weights .6/.2/.2, gamma .99, "
     "step size 1.0 falling by 2 % every 10 steps to .1, exploration 1.0 falling by 5 % every step to .01.",
     "Threshold rows: U = .75 and beta = .75; the text says U = .7.",
-    "The tables mix two versions of the code. The first replica is of the first node type in all rows of A, in "
-    "B with ten types and for all learners; in B with three and six types the threshold rows start with the "
-    "cheapest (TB-C) or fastest (TB-S) type.",
-    "Rows of B with ten types were computed with older speedups (1, .05, 7, .1, .2, .4, .8, 2, 5, 10), not with "
-    "Table 1's.",
+    "The tables mix two versions of the code. The first replica is of the first node type in all rows of A, "
+    "in B with ten types and for all learners; in B with three and six types the threshold rows start with "
+    "the cheapest (TB-C) or fastest (TB-S) type.",
+    "Rows of B with ten types were computed with older speedups (1, .05, 7, .1, .2, .4, .8, 2, 5, 10), not "
+    "with Table 1's.",
     "Costs are normalised by the largest speedup of all ten types whatever the number offered; resources are "
     "charged before the decision of the slot; QL+PDS blends in the value of the state before the decision, "
     "not of the one after it as eq. (10) says.",
@@ -50,7 +50,9 @@ ROWS: dict[str, Row] = {
     "TB-S": Row("threshold-s", 1, {"A": _EXACT, "B": _EXACT}, True, ""),
     "QL": Row("ql", 10, {"A": 0.02, "B": 0.02}, False, "mean of 10 seeds"),
     "QL+PDS": Row("ql-pds", 1, {"A": _EXACT, "B": _EXACT}, True, ""),
-    "QL+PDS+": Row("ql-pds-plus", 10, {"A": 0.05, "B": 0.15}, False, "mean of 10 seeds, each with its own wrong model"),
+    "QL+PDS+": Row(
+        "ql-pds-plus", 10, {"A": 0.05, "B": 0.15}, False, "mean of 10 seeds, each with its own wrong model"
+    ),
     "QL+FA": Row(
         "ql-fa",
         10,
@@ -85,7 +87,9 @@ class _Pending:
     claims: Callable[[Sequence[Outcome]], list[Claim]]
 
 
-def reproduce(traces: Traces, *, threads: int, started: Callable[[int], None], done: Callable[[Outcome], None]) -> list[Claim]:
+def reproduce(
+    traces: Traces, *, threads: int, started: Callable[[int], None], done: Callable[[Outcome], None]
+) -> list[Claim]:
     """Run everything and compare; `started` hears how many runs there are, `done` of each that ends."""
     pending = [*_table_rows(traces), *_reference_results(traces)]
     jobs = [job for item in pending for job in item.jobs]
@@ -96,7 +100,11 @@ def reproduce(traces: Traces, *, threads: int, started: Callable[[int], None], d
 
 def printed_rows() -> list[dict[str, str]]:
     """The tables as printed, one row per infrastructure."""
-    text = files("penstock.experiments").joinpath("published/taas-2023-tables-2-5.tsv").read_text(encoding="utf-8")
+    text = (
+        files("penstock.experiments")
+        .joinpath("published/taas-2023-tables-2-5.tsv")
+        .read_text(encoding="utf-8")
+    )
     return list(csv.DictReader(text.splitlines(), delimiter="\t"))
 
 
@@ -162,14 +170,32 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
     """What the published code gives where the paper prints only a figure: Taxi, 10 replicas."""
     heinze = "target .7, greedy; differs in a detail of the published update that its description leaves open"
     listed = (
-        ("A:1/VI", ".0329", 0.02, "P from the last month", Spec(policy="vi", infrastructure="A:1", as_published=True)),
-        ("A:3/VI", ".0329", 0.02, "P from the last month", Spec(policy="vi", infrastructure="A:3", as_published=True)),
-        ("B:3/VI", ".0028", 0.02, "P from the last month", Spec(policy="vi", infrastructure="B:3", as_published=True)),
+        (
+            "A:1/VI",
+            ".0329",
+            0.02,
+            "P from the last month",
+            Spec(policy="vi", infrastructure="A:1", as_published=True),
+        ),
+        (
+            "A:3/VI",
+            ".0329",
+            0.02,
+            "P from the last month",
+            Spec(policy="vi", infrastructure="A:3", as_published=True),
+        ),
+        (
+            "B:3/VI",
+            ".0028",
+            0.02,
+            "P from the last month",
+            Spec(policy="vi", infrastructure="B:3", as_published=True),
+        ),
         (
             "A:1/model-based",
             ".0336",
             0.02,
-            "without the published slip that decides at the wrong level after an update (its authors' code: .0334 without)",
+            "without the published slip of deciding at the wrong level after an update (.0334 without it)",
             Spec(policy="model-based", infrastructure="A:1", as_published=True),
         ),
         *(
@@ -183,7 +209,13 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
             for where, printed in (("A:3", ".0754"), ("B:3", ".0357"))
         ),
         *(
-            (f"A:3/{policy}", printed, tolerance, note, Spec(policy=policy, infrastructure="A:3", as_published=True))
+            (
+                f"A:3/{policy}",
+                printed,
+                tolerance,
+                note,
+                Spec(policy=policy, infrastructure="A:3", as_published=True),
+            )
             for policy, printed, tolerance, note in (
                 ("drs-c", ".5302", _EXACT, ""),
                 ("drs-s", ".0542", _EXACT, ""),

@@ -41,7 +41,9 @@ class Deployments(NamedTuple):
     cost: Floats  # sum of prices, per row
 
 
-def deployments(node_types: Sequence[NodeType], max_replicas: int, *, enumerate_up_to: int = LARGEST_ENUMERATION) -> Deployments:
+def deployments(
+    node_types: Sequence[NodeType], max_replicas: int, *, enumerate_up_to: int = LARGEST_ENUMERATION
+) -> Deployments:
     """Every deployment of 1 to `max_replicas` replicas over these node types."""
     if max_replicas < 1:
         raise InputError(f"max_replicas={max_replicas}; at least one replica must run")
@@ -160,7 +162,7 @@ def count_of(space: Deployments, handle: int, node_type: int) -> int:
 def replicas_of(space: Deployments, handle: int) -> int:
     """Replicas in all."""
     if space.enumerated:
-        return space.replicas[handle]
+        return int(space.replicas[handle])
     total = 0
     for node_type in range(space.speedup.size):
         total += count_of(space, handle, node_type)
@@ -171,7 +173,7 @@ def replicas_of(space: Deployments, handle: int) -> int:
 def slowest_of(space: Deployments, handle: int) -> float:
     """Speedup of the slowest replica."""
     if space.enumerated:
-        return space.slowest[handle]
+        return float(space.slowest[handle])
     slowest = np.inf
     for node_type in range(space.speedup.size):
         if count_of(space, handle, node_type) > 0:
@@ -183,7 +185,7 @@ def slowest_of(space: Deployments, handle: int) -> float:
 def speed_of(space: Deployments, handle: int) -> float:
     """Sum of the replicas' speedups."""
     if space.enumerated:
-        return space.speed[handle]
+        return float(space.speed[handle])
     speed = 0.0
     for node_type in range(space.speedup.size):
         speed += count_of(space, handle, node_type) * space.speedup[node_type]
@@ -194,7 +196,7 @@ def speed_of(space: Deployments, handle: int) -> float:
 def cost_of(space: Deployments, handle: int) -> float:
     """Sum of the replicas' prices."""
     if space.enumerated:
-        return space.cost[handle]
+        return float(space.cost[handle])
     cost = 0.0
     for node_type in range(space.speedup.size):
         cost += count_of(space, handle, node_type) * space.price[node_type]
@@ -223,7 +225,7 @@ def removing(space: Deployments, node_type: int) -> int:
 def after(space: Deployments, handle: int, action: int) -> int:
     """The deployment an action leads to, or NOWHERE."""
     if space.enumerated:
-        return space.successor[handle, action]
+        return int(space.successor[handle, action])
     if action == NOTHING:
         return handle
     types = space.speedup.size

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from penstock.compiled import Floats
+from penstock.compiled import Flags, Floats
 from penstock.domain.application import Application, Path
 from penstock.domain.objective import Objective
 
@@ -16,13 +16,15 @@ def path_times(application: Application, operator_times: Mapping[str, Floats]) -
 
 def end_to_end(application: Application, operator_times: Mapping[str, Floats]) -> Floats:
     """Response time of the application, slot by slot: its longest path."""
-    return np.maximum.reduce(list(path_times(application, operator_times).values()))
+    longest: Floats = np.maximum.reduce(list(path_times(application, operator_times).values()))
+    return longest
 
 
-def violated(application: Application, objective: Objective, operator_times: Mapping[str, Floats]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def violated(application: Application, objective: Objective, operator_times: Mapping[str, Floats]) -> Flags:
     """Whether any path exceeds its own limit, slot by slot."""
     times = path_times(application, operator_times)
-    return np.logical_or.reduce([time > objective.for_path(path) for path, time in times.items()])
+    any_path: Flags = np.logical_or.reduce([time > objective.for_path(path) for path, time in times.items()])
+    return any_path
 
 
 def equal_shares(application: Application, objective: Objective) -> dict[str, float]:

@@ -26,7 +26,9 @@ def response_time(model: QueueModel, space: Deployments, handle: int, rate: floa
         if count > 0:
             speed = space.speedup[node_type]
             share = count * (speed if model.by_speed else 1.0)
-            total += share * replica_response_time(model, replica_rate(model, space, handle, rate, speed), speed)
+            total += share * replica_response_time(
+                model, replica_rate(model, space, handle, rate, speed), speed
+            )
             weight += share
     return total / weight
 

@@ -158,11 +158,11 @@ def waiting_time(model: QueueModel, rate: float, speed: float) -> float:
 def interpolated(x: float, xs: Floats, ys: Floats) -> float:
     """Linear between the points, flat before the first, infinite after the last."""
     if x <= xs[0]:
-        return ys[0]
+        return float(ys[0])
     for right in range(1, xs.size):
         if x <= xs[right]:
             share = (x - xs[right - 1]) / (xs[right] - xs[right - 1])
-            return ys[right - 1] + share * (ys[right] - ys[right - 1])
+            return float(ys[right - 1] + share * (ys[right] - ys[right - 1]))
     return np.inf
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
-
 from numpy.random import Generator
 
 from penstock.compiled import compiled, overload

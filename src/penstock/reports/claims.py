@@ -30,6 +30,9 @@ def _table(page: Page, rows: Sequence[Row]) -> None:
     verdict = {True: "yes", False: "no", None: ""}
     page.table(
         ("claim", "printed", "measured", "tolerance", "holds", "note"),
-        [(name, printed, measured, tolerance, verdict[holds] or "–", note) for name, printed, measured, tolerance, holds, note in rows],
+        [
+            (name, printed, measured, tolerance, verdict[holds] or "-", note)
+            for name, printed, measured, tolerance, holds, note in rows
+        ],
         [("", "", "", "", verdict[row[4]], "text") for row in rows],
     )

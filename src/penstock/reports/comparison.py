@@ -63,10 +63,12 @@ def comparison_page(results: Sequence[PolicyResults], rates: Floats, *, title: s
     page.table(HEADER, [result.cells() for result in results])
     page.paragraph(
         "Average cost weighs violations, resources and reconfigurations as the objective says; "
-        "± is the half-width of a 95 % interval over seeds. Policies without one do the same whatever the seed."
+        "± is the half-width of a 95 % interval over seeds. Policies without one do not depend on the seed."
     )
     page.heading("Cost so far")
-    page.paragraph("Average cost of all slots since the start, first seed. A learner starts high and comes down.")
+    page.paragraph(
+        "Average cost of all slots since the start, first seed. A learner starts high and comes down."
+    )
     page.plot(cumulative_cost(runs))
     page.heading("Replicas over the last week")
     page.plot(replicas_over_time(runs, rates))

@@ -97,7 +97,12 @@ def pareto(runs: Sequence[Run]) -> go.Figure:
             y=run.seeds_violations_pct,
             mode="markers",
             name=run.policy,
-            marker={"color": colour, "size": 11, "symbol": index // len(COLOURS), "line": {"color": "white", "width": 1}},
+            marker={
+                "color": colour,
+                "size": 11,
+                "symbol": index // len(COLOURS),
+                "line": {"color": "white", "width": 1},
+            },
             hovertemplate=f"{run.policy}<br>resources %{{x:.2f}}<br>violations %{{y:.2f}} %<extra></extra>",
         )
     best = _frontier(runs)

@@ -7,13 +7,15 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1080px; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; }
+body { max-width: 1080px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .3rem; }
 p { max-width: 75ch; } .note { color: #555; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .6rem 0; }
 th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #e4e4e4; white-space: nowrap; }
 th { background: #f6f7f9; position: sticky; top: 0; } th:first-child, td:first-child { text-align: left; }
-td.no { background: #fdecea; } td.yes { background: #eaf6ec; } td.text { white-space: normal; text-align: left; }
+td.no { background: #fdecea; } td.yes { background: #eaf6ec; }
+td.text { white-space: normal; text-align: left; }
 """
 
 
@@ -31,7 +33,9 @@ class Page:
     def paragraph(self, text: str) -> None:
         self._parts.append(f"<p class='note'>{escape(text)}</p>")
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[Sequence[str]] = ()) -> None:
+    def table(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[Sequence[str]] = ()
+    ) -> None:
         """Rows of text; `marks` may give each cell a class: yes, no or text."""
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         body = []
@@ -47,13 +51,16 @@ class Page:
     def plot(self, figure: go.Figure) -> None:
         self._has_plots = True
         self._parts.append(
-            figure.to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False, "responsive": True})
+            figure.to_html(
+                full_html=False, include_plotlyjs=False, config={"displaylogo": False, "responsive": True}
+            )
         )
 
     def render(self) -> str:
         script = f"<script>{get_plotlyjs()}</script>" if self._has_plots else ""
         return (
             f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(self._title)}</title>"
-            f"<meta name='viewport' content='width=device-width, initial-scale=1'><style>{_STYLE}</style>{script}"
+            f"<meta name='viewport' content='width=device-width, initial-scale=1'>"
+            f"<style>{_STYLE}</style>{script}"
             f"</head><body>{''.join(self._parts)}</body></html>\n"
         )

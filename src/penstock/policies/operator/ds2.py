@@ -41,7 +41,9 @@ class Ds2(CompiledPolicy[Ds2Memory]):
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.target <= self.high:
-            raise InputError(f"ds2: low={self.low}, target={self.target}, high={self.high}; they must increase")
+            raise InputError(
+                f"ds2: low={self.low}, target={self.target}, high={self.high}; they must increase"
+            )
 
     def starting_type(self) -> int:
         return self.node_choice.pick(speedup=self.deployments.speedup, price=self.deployments.price)

@@ -61,7 +61,9 @@ class Lohrmann(CompiledPolicy[LohrmannMemory]):
 
 
 @compiled
-def replicas_for_wait(rate: float, service_time_s: float, variability: float, wait_s: float, most: int) -> int:
+def replicas_for_wait(
+    rate: float, service_time_s: float, variability: float, wait_s: float, most: int
+) -> int:
     """The fewest replicas that keep the mean wait within the budget, or all there may be."""
     load = rate * service_time_s
     if wait_s <= 0.0:

@@ -20,7 +20,14 @@ from penstock.perf.deployments import after
 from penstock.policies.kernel import CompiledPolicy, Seen, step_of
 from penstock.policies.operator.q_learning import LearningRates
 from penstock.policies.rl.backup import need_enumeration, sweep
-from penstock.policies.rl.experience import UNKNOWN, action_carried_out, level_then, no_decision, remember, score
+from penstock.policies.rl.experience import (
+    UNKNOWN,
+    action_carried_out,
+    level_then,
+    no_decision,
+    remember,
+    score,
+)
 from penstock.policies.rl.post_decision import PostDecision, best_action, greedy_reason, post_decision
 from penstock.policies.rl.problem import Problem, level_of, unknown_cost
 from penstock.policies.rl.schedules import Schedule, advance
@@ -111,8 +118,12 @@ def learn_cost(me: ModelLearner, here: int, level: int, cost: float) -> None:
     space = me.values.problem.deployments
     first, end = (here, here + 1) if me.along_levels_only else (0, space.replicas.size)
     for other in range(first, end):
-        no_better = space.replicas[other] <= space.replicas[here] and space.slowest[other] <= space.slowest[here]
-        no_worse = space.replicas[other] >= space.replicas[here] and space.slowest[other] >= space.slowest[here]
+        no_better = (
+            space.replicas[other] <= space.replicas[here] and space.slowest[other] <= space.slowest[here]
+        )
+        no_worse = (
+            space.replicas[other] >= space.replicas[here] and space.slowest[other] >= space.slowest[here]
+        )
         if no_better:
             for higher in range(level, me.unknown.shape[1]):
                 me.unknown[other, higher] = max(me.unknown[other, higher], learned)

@@ -21,7 +21,14 @@ from penstock.policies.rl.experience import (
 )
 from penstock.policies.rl.problem import Problem, known_cost, level_of, unknown_cost
 from penstock.policies.rl.schedules import Schedule, advance, schedule
-from penstock.policies.rl.tables import ValueTable, row_to_read, row_to_write, value_at, value_table, with_room
+from penstock.policies.rl.tables import (
+    ValueTable,
+    row_to_read,
+    row_to_write,
+    value_at,
+    value_table,
+    with_room,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +79,9 @@ class QLearning(CompiledPolicy[QLearner]):
         return QLearner(
             problem=p,
             gamma=self.gamma,
-            q=value_table(keys=rows * p.levels, width=2 * p.deployments.speedup.size + 1, writes=self.expected_steps),
+            q=value_table(
+                keys=rows * p.levels, width=2 * p.deployments.speedup.size + 1, writes=self.expected_steps
+            ),
             alpha=self.rates.alpha(),
             epsilon=self.rates.epsilon(),
             last=no_decision(),

@@ -97,7 +97,9 @@ def pds_step(me: PdsLearner, seen: Seen, rng: Generator) -> tuple[int, float]:
             before = value_at(values.v, row_before, 0)
         alpha = me.alpha.now[0]
         surprise = unknown_cost(p, seen) - estimated_cost(values, here, then)
-        values.v.values[row, 0] = (1.0 - alpha) * before + alpha * (surprise + me.gamma * least)  # eq. (10), (12)
+        values.v.values[row, 0] = (1.0 - alpha) * before + alpha * (
+            surprise + me.gamma * least
+        )  # eq. (10), (12)
         advance(me.alpha)
         if then == level:
             action, least, stay = best_action(values, here, level)

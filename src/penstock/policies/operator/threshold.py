@@ -43,10 +43,13 @@ class Threshold(CompiledPolicy[ThresholdMemory]):
         return self.node_choice.pick(speedup=self.deployments.speedup, price=self.deployments.price)
 
     def initial(self) -> ThresholdMemory:
-        return ThresholdMemory(self.deployments, self.starting_type(), self.threshold, self.beta * self.threshold)
+        return ThresholdMemory(
+            self.deployments, self.starting_type(), self.threshold, self.beta * self.threshold
+        )
 
     def explain(self, memory: ThresholdMemory, seen: Seen) -> str:
-        return f"utilisation {seen.utilisation:.2f} (bounds {memory.low:.2f} to {memory.high:.2f}) at {seen.rate:.0f} t/s"
+        bounds = f"bounds {memory.low:.2f} to {memory.high:.2f}"
+        return f"utilisation {seen.utilisation:.2f} ({bounds}) at {seen.rate:.0f} t/s"
 
 
 @compiled

@@ -53,7 +53,15 @@ class ValueIteration(CompiledPolicy[Plan]):
         values = post_decision(p, writes=0)
         known_transitions = transitions(levels_of(p, self.training), p.levels)
         unknown = violation_costs(p, self.queue)
-        sweeps = iterate(p, values.v, known_transitions.T.copy(), unknown, self.gamma, self.tolerance, np.empty((2, p.levels)))
+        sweeps = iterate(
+            p,
+            values.v,
+            known_transitions.T.copy(),
+            unknown,
+            self.gamma,
+            self.tolerance,
+            np.empty((2, p.levels)),
+        )
         return Plan(values, np.ones(1), int(sweeps))
 
     def informed(self, memory: Plan, deployments: Deployments) -> Plan:
@@ -76,7 +84,13 @@ def violation_costs(problem: Problem, queue: QueueModel) -> Floats:
 
 @compiled
 def iterate(
-    problem: Problem, v: ValueTable, arriving: Floats, unknown: Floats, gamma: float, tolerance: float, scratch: Floats
+    problem: Problem,
+    v: ValueTable,
+    arriving: Floats,
+    unknown: Floats,
+    gamma: float,
+    tolerance: float,
+    scratch: Floats,
 ) -> int:
     """Sweep until nothing changes by more than the tolerance; returns the number of sweeps."""
     sweeps = 1

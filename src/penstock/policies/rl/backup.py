@@ -28,7 +28,8 @@ def transitions(levels: Ints, count: int) -> Floats:
     seen = np.zeros((count, count))
     np.add.at(seen, (levels[:-1], levels[1:]), 1.0)
     leaving = seen.sum(axis=1, keepdims=True)
-    return np.divide(seen, leaving, out=np.zeros_like(seen), where=leaving > 0)
+    probability: Floats = np.divide(seen, leaving, out=np.zeros_like(seen), where=leaving > 0)
+    return probability
 
 
 @compiled

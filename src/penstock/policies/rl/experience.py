@@ -28,21 +28,21 @@ def remember(last: Ints, deployment: int, level: int, action: int, target: int) 
 
 @compiled
 def deployment_then(last: Ints) -> int:
-    return last[_DEPLOYMENT]
+    return int(last[_DEPLOYMENT])
 
 
 @compiled
 def level_then(last: Ints) -> int:
-    return last[_LEVEL]
+    return int(last[_LEVEL])
 
 
 @compiled
 def action_carried_out(last: Ints, here: int) -> int:
-    """What was really done: the action chosen, nothing if it was refused, UNKNOWN if someone else intervened."""
+    """What was really done: the action chosen, nothing if refused, UNKNOWN if someone else intervened."""
     if last[_DEPLOYMENT] == NEVER:
         return UNKNOWN
     if here == last[_TARGET]:
-        return last[_ACTION]
+        return int(last[_ACTION])
     return NOTHING if here == last[_DEPLOYMENT] else UNKNOWN
 
 
@@ -66,6 +66,5 @@ def random_action(space: Deployments, here: int, rng: Generator) -> int:
 def score(largest_gain: Floats, stay: float, move: float) -> float:
     """Expected gain of moving over the largest ever expected (seed 000, sec. 5.2, reconfiguration score)."""
     gain = stay - move
-    if gain > largest_gain[0]:
-        largest_gain[0] = gain
-    return max(gain, 0.0) / largest_gain[0]
+    largest_gain[0] = max(largest_gain[0], gain)
+    return float(max(gain, 0.0) / largest_gain[0])

@@ -53,7 +53,8 @@ def operator_problem(
 
 def level_rates(problem: Problem) -> Floats:
     """The rate a level stands for where a model needs one: its midpoint."""
-    return (np.arange(problem.levels) + 0.5) * problem.quantum
+    midpoints: Floats = (np.arange(problem.levels, dtype=np.float64) + 0.5) * problem.quantum
+    return midpoints
 
 
 @compiled

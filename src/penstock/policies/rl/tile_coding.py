@@ -33,7 +33,9 @@ class Tiles(NamedTuple):
 def tiles(problem: Problem) -> Tiles:
     types, most = problem.deployments.speedup.size, problem.deployments.max_replicas
     if types > MOST_TYPES:
-        raise InputError(f"{types} node types: tile coding by the set of types in use goes up to {MOST_TYPES}")
+        raise InputError(
+            f"{types} node types: tile coding by the set of types in use goes up to {MOST_TYPES}"
+        )
     lowest, highest = -2 * most, problem.levels - 1 - 2
     width = max((highest - lowest) // (most + 1), 1)
     shape = (most + 1, LEVEL_TILES, 2**types)
@@ -87,7 +89,7 @@ def estimate(me: Tiles, action: int, deployment: int, level: int) -> float:
     value = me.grid[x, y, z] + me.shifted_grid[x, shifted_y, z] + me.stripes[stripe]
     if action != NOTHING:
         value += me.biases[0 if action > me.problem.deployments.speedup.size else 1]
-    return value
+    return float(value)
 
 
 @compiled

@@ -68,6 +68,16 @@ def trail_of(slots: int) -> Trail:
     )
 
 
+def part_of(trail: Trail, start: int, end: int) -> Trail:
+    """The slots from `start` to `end` of a trail, sharing its memory."""
+    return Trail(
+        trail.deployment[start:end],
+        trail.response_time_s[start:end],
+        trail.cost[start:end],
+        trail.reconfigured[start:end],
+    )
+
+
 @compiled
 def observe(world: World, here: int, rate: float) -> Seen:
     """What the operator's manager sees of this slot."""

@@ -1,0 +1,1 @@
+"""Applications that come with Penstock."""

@@ -1,0 +1,51 @@
+"""One simulated operator behind the control loop's ports: slow, but open to any policy in plain Python."""
+
+from collections.abc import Sequence
+
+from penstock.compiled import Floats
+from penstock.control.ports import Plan
+from penstock.domain.decision import Scale
+from penstock.domain.observation import OperatorObservation
+from penstock.perf.deployments import handle_of, replicas_at
+from penstock.policies.kernel import Seen
+from penstock.runtimes.sim.episode import Slot, World, observe, settle
+
+
+class SimulatedOperator:
+    """A Monitor and an Actuator over the slot of `episode`; each tick plays one slot of the trace."""
+
+    def __init__(
+        self, name: str, world: World, rates: Floats, first_deployment: int, *, slot_s: float = 60.0
+    ) -> None:
+        self._name, self._world, self._rates, self._slot_s = name, world, rates, slot_s
+        self._slot, self._here = 0, first_deployment
+        self.played: list[Slot] = []
+
+    @property
+    def finished(self) -> bool:
+        return self._slot == self._rates.size
+
+    def _now(self) -> Seen:
+        return observe(self._world, self._here, float(self._rates[self._slot]))
+
+    def observe(self) -> Sequence[OperatorObservation]:
+        seen = self._now()
+        return (
+            OperatorObservation(
+                operator=self._name,
+                at_s=(self._slot + 1) * self._slot_s,
+                replicas=replicas_at(self._world.deployments, self._here),
+                arrival_rate=seen.rate,
+                response_time_s=seen.response_time_s,
+                utilisation=seen.utilisation,
+            ),
+        )
+
+    def apply(self, plan: Plan) -> None:
+        decision = plan[self._name]
+        target = (
+            handle_of(self._world.deployments, decision.target) if isinstance(decision, Scale) else self._here
+        )
+        self.played.append(settle(self._world, self._now(), target))
+        self._here = target
+        self._slot += 1

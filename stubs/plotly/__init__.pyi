@@ -1,0 +1,1 @@
+"""The few names Penstock takes from plotly, which ships no types."""

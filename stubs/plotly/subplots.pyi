@@ -1,0 +1,10 @@
+from plotly.graph_objects import Figure
+
+def make_subplots(
+    *,
+    rows: int,
+    cols: int,
+    shared_xaxes: bool = ...,
+    row_heights: list[float] = ...,
+    vertical_spacing: float = ...,
+) -> Figure: ...
