@@ -27,6 +27,7 @@ __all__ = [
     "frozen_floats",
     "frozen_ints",
     "overload",
+    "read_only",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -59,10 +60,16 @@ def _cache_directory() -> Path:
         # A read-only home: compile once per process rather than fail.
         return Path(tempfile.mkdtemp(prefix="penstock-kernels-"))
     directory.touch()
-    by_age = sorted(root.glob("kernels-*"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for stale in by_age[_KEPT_CACHES:]:
+    for stale in sorted(root.glob("kernels-*"), key=_last_used, reverse=True)[_KEPT_CACHES:]:
         shutil.rmtree(stale, ignore_errors=True)
     return directory
+
+
+def _last_used(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0  # another process has just removed it
 
 
 numba.config.CACHE_DIR = str(_cache_directory())
@@ -89,6 +96,13 @@ def frozen_floats(values: npt.ArrayLike) -> Floats:
     array = np.array(values, dtype=np.float64, order="C")
     array.flags.writeable = False
     return array
+
+
+def read_only(values: Floats) -> Floats:
+    """The same array, seen through a view that cannot be written: one kind of argument, one compilation."""
+    view = np.ascontiguousarray(values, dtype=np.float64).view()
+    view.flags.writeable = False
+    return view
 
 
 def frozen_ints(values: npt.ArrayLike) -> Ints:

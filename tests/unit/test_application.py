@@ -93,7 +93,6 @@ def test_moments_of_the_published_operator_give_its_scv() -> None:
     assert measured.service_variance_s2 == pytest.approx(mean**2 / 2, rel=1e-12)
 
 
-@pytest.mark.xfail(raises=ZeroDivisionError, strict=True, reason="from_moments divides before it checks")
 def test_moments_of_an_operator_that_never_ran_are_refused_like_any_other_input() -> None:
     with pytest.raises(InputError, match="operator 'op': service_time_s=0"):
         Operator.from_moments(name="op", service_time_s=0.0, service_variance_s2=0.0)

@@ -229,7 +229,6 @@ def test_where_there_is_no_ratio_to_take_the_model_stays(rate: float, measured_w
     assert corrected(model, rate=rate, measured_wait_s=measured_wait_s).correction == 1.5
 
 
-@pytest.mark.xfail(strict=True, reason="the correction becomes infinite, and 0 * inf is nan")
 def test_an_infinite_measurement_is_no_ratio_either() -> None:
     # observations are infinite when saturated; the model must still answer at rest
     fitted = corrected(m_m_1(0.01), rate=50.0, measured_wait_s=inf)
@@ -246,7 +245,7 @@ def curves(draw: st.DrawFn) -> MeasuredCurve:
     size = draw(st.integers(2, 8))
     steps = draw(st.lists(st.floats(0.01, 500), min_size=size, max_size=size))
     times = draw(st.lists(st.floats(1e-4, 10), min_size=size, max_size=size))
-    return MeasuredCurve(rates=tuple(float(r) for r in np.cumsum(steps)), times_s=tuple(times))
+    return MeasuredCurve(rates=tuple(float(r) for r in np.cumsum(steps)), times_s=tuple(sorted(times)))
 
 
 @settings(deadline=None)
@@ -313,17 +312,16 @@ def test_a_curve_needs_two_points_and_a_time_for_each(
 def test_rates_of_a_curve_that_do_not_increase_are_refused(rates: tuple[float, ...]) -> None:
     with pytest.raises(InputError) as caught:
         MeasuredCurve(rates=rates, times_s=(0.1, 0.2, 0.3))
-    assert str(caught.value) == f"measured curve: rates {rates} must increase"
+    assert str(caught.value) == f"measured curve: rates {rates} must increase from 0 or more"
 
 
-@pytest.mark.parametrize("time_s", [0.0, -0.1])
-def test_a_time_of_a_curve_that_is_not_positive_is_refused(time_s: float) -> None:
+@pytest.mark.parametrize("time_s", [0.0, -0.1, 0.09])
+def test_a_time_of_a_curve_that_is_not_positive_or_falls_is_refused(time_s: float) -> None:
     with pytest.raises(InputError) as caught:
         MeasuredCurve(rates=(1.0, 2.0), times_s=(0.1, time_s))
-    assert str(caught.value) == f"measured curve: times (0.1, {time_s}) must be positive"
+    assert str(caught.value) == f"measured curve: times (0.1, {time_s}) must be positive and not decrease"
 
 
-@pytest.mark.xfail(strict=True, reason="not-a-number passes `b <= a` and `time <= 0`")
 @pytest.mark.parametrize(("rate", "time_s"), [(nan, 0.2), (2.0, nan)])
 def test_a_curve_with_a_hole_in_it_is_refused(rate: float, time_s: float) -> None:
     with pytest.raises(InputError):

@@ -12,7 +12,7 @@ from functools import cache
 from math import sqrt
 from statistics import fmean, stdev
 
-import ciw  # type: ignore[import-untyped]
+import ciw
 import pytest
 
 from penstock.domain.deployment import Replicas

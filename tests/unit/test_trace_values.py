@@ -41,7 +41,6 @@ def test_the_first_no_slots_are_no_trace() -> None:
         trace(1.0, 2.0).first(0)
 
 
-@pytest.mark.xfail(strict=True, reason="rates[-0:] is the whole trace")
 def test_the_last_no_slots_are_no_trace() -> None:
     with pytest.raises(InputError, match="trace 'taxi': no rates in it"):
         trace(1.0, 2.0).last(0)

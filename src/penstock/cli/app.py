@@ -3,8 +3,8 @@
 import sys
 from typing import Annotated
 
-import click
 import typer
+from pydantic import ValidationError
 
 import penstock
 from penstock.cli import bench, compare, reproduce, simulate, trace
@@ -46,13 +46,21 @@ def main() -> None:
         status = app(standalone_mode=False)
     except InputError as problem:
         sys.exit(_complain(str(problem), 2))
-    except click.ClickException as problem:
-        sys.exit(_complain(problem.format_message(), 2))
-    except (click.Abort, KeyboardInterrupt):
+    except typer.TyperException as problem:
+        sys.exit(_complain(_usage_error(problem), 2))
+    except (typer.Abort, KeyboardInterrupt):
         sys.exit(_complain("interrupted", 1))
     except MemoryError:
         sys.exit(_complain("out of memory; try fewer node types, replicas or threads", 1))
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _usage_error(problem: typer.TyperException) -> str:
+    message = problem.format_message().rstrip(".")
+    cause = problem.__cause__
+    if isinstance(cause, ValidationError):
+        return f"{message}; given '{cause.errors()[0]['input']}'"
+    return message
 
 
 def _complain(message: str, status: int) -> int:

@@ -28,7 +28,7 @@ def print_json(value: Any) -> None:
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
     table = Table(title=title, title_justify="left", header_style="bold")
     for index, name in enumerate(header):
-        table.add_column(name, justify="left" if index == 0 else "right")
+        table.add_column(name, justify="left" if index == 0 else "right", no_wrap=index == 0)
     for row in rows:
         table.add_row(*row)
     out.print(table)

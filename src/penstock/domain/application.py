@@ -61,6 +61,8 @@ class Operator:
     @classmethod
     def from_moments(cls, *, name: str, service_time_s: float, service_variance_s2: float) -> "Operator":
         """An operator described by the mean and variance a monitor measured."""
+        if not service_time_s > 0:
+            raise InputError(f"operator '{name}': service_time_s={service_time_s}; it must be positive")
         return cls(
             name=name, service_time_s=service_time_s, service_scv=service_variance_s2 / service_time_s**2
         )
@@ -109,6 +111,10 @@ class Application:
                 if end not in names:
                     edge = f"{stream.origin}->{stream.target}"
                     raise InputError(f"application '{self.name}': stream {edge} names unknown '{end}'")
+            if self.streams.count(stream) > 1:
+                raise InputError(
+                    f"application '{self.name}': stream {stream.origin}->{stream.target} appears twice"
+                )
 
     def _check_ends(self) -> None:
         for source in self.sources:

@@ -47,7 +47,7 @@ class Link:
     def __post_init__(self) -> None:
         if not (isfinite(self.delay_s) and self.delay_s >= 0):
             raise InputError(f"link {self.a}-{self.b}: delay_s={self.delay_s}; it cannot be negative")
-        if self.bandwidth_bytes_s is not None and self.bandwidth_bytes_s <= 0:
+        if self.bandwidth_bytes_s is not None and not self.bandwidth_bytes_s > 0:
             raise InputError(
                 f"link {self.a}-{self.b}: bandwidth_bytes_s={self.bandwidth_bytes_s}; it must be positive"
             )

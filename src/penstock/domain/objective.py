@@ -35,9 +35,11 @@ class Objective:
     per_path_s: Mapping[Path, float] = field(default_factory=dict)  # overrides response_time_s
 
     def __post_init__(self) -> None:
-        for limit in (self.response_time_s, *self.per_path_s.values()):
+        limits = {"every path": self.response_time_s}
+        limits |= {f"path {'-'.join(path)}": limit for path, limit in self.per_path_s.items()}
+        for where, limit in limits.items():
             if not (isfinite(limit) and limit > 0):
-                raise InputError(f"objective: response time {limit} s; it must be positive")
+                raise InputError(f"objective of {where}: response time {limit} s; it must be positive")
         for name, share in (("violations", self.violations), ("reconfigurations", self.reconfigurations)):
             if not 0 <= share <= 1:
                 raise InputError(f"objective: {name}={share}; it is a fraction from 0 to 1")

@@ -10,7 +10,7 @@ from penstock.domain.errors import InputError
 SLOTS_PER_DAY = 1440  # one slot is one minute of the source data
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """Tuples per second, slot by slot. Zero is a legal rate; unknown is not."""
 
@@ -18,18 +18,25 @@ class Trace:
     rates: npt.NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        if self.rates.ndim != 1:
+            raise InputError(
+                f"trace '{self.name}': {self.rates.ndim} dimensions; one rate per slot is expected"
+            )
         if self.rates.size == 0:
             raise InputError(f"trace '{self.name}': no rates in it")
         bad = np.flatnonzero(~(np.isfinite(self.rates) & (self.rates >= 0)))
         if bad.size:
             slot = int(bad[0])
             raise InputError(f"trace '{self.name}': slot {slot}: {self.rates[slot]} is not a rate")
+        own = self.rates.copy()  # nobody changes a checked trace behind its back
+        own.flags.writeable = False
+        object.__setattr__(self, "rates", own)
 
     def first(self, slots: int) -> "Trace":
         return Trace(self.name, self.rates[:slots])
 
     def last(self, slots: int) -> "Trace":
-        return Trace(self.name, self.rates[-slots:])
+        return Trace(self.name, self.rates[max(self.rates.size - slots, 0) :])
 
     def scaled_from(self, slot: int, factor: float) -> "Trace":
         """The rate multiplied from `slot` on: a workload that changes at run time."""

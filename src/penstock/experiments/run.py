@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.apps.graphs import graph_named
-from penstock.compiled import Floats
+from penstock.compiled import Floats, read_only
 from penstock.domain.deployment import Replicas
 from penstock.domain.objective import Objective
 from penstock.experiments.catalogue import TRAINING_SLOTS, Operator, Policy, build_policy, operator_of
@@ -107,6 +107,7 @@ def run_spec(
     spec: Spec, rates: Floats, *, training: Floats | None = None, with_history: bool = False
 ) -> Outcome:
     """Simulate one specification over these rates: one operator, or every operator of an application."""
+    rates = read_only(rates)
     simulate = _run_operator if spec.application is None else _run_application
     return simulate(spec, rates, rates[-TRAINING_SLOTS:] if training is None else training, with_history)
 

@@ -50,6 +50,8 @@ class Spec:
     def __post_init__(self) -> None:
         if self.max_replicas < 1:
             raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
+        if self.replicas is not None and self.replicas < 1:
+            raise InputError(f"replicas={self.replicas}; at least one replica must run")
         if not self.slo_s > 0:
             raise InputError(f"response-time objective {self.slo_s * 1000:g} ms; it must be positive")
         if not self.service_rate > 0:

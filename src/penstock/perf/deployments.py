@@ -73,6 +73,8 @@ def deployments(
 
 def with_types(space: Deployments, *, speedup: Floats, price: Floats) -> Deployments:
     """The same deployments with other speeds or prices: same handles, other consequences."""
+    if not len(speedup) == len(price) == space.speedup.size:
+        raise InputError(f"{len(speedup)} speeds and {len(price)} prices for {space.speedup.size} node types")
     counts = _unpack(space.packed, space.bits, len(speedup))
     return space._replace(
         speedup=frozen_floats(speedup),

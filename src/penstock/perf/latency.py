@@ -6,6 +6,7 @@ import numpy as np
 
 from penstock.compiled import Flags, Floats
 from penstock.domain.application import Application, Path
+from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 
 
@@ -22,6 +23,7 @@ def end_to_end(application: Application, operator_times: Mapping[str, Floats]) -
 
 def violated(application: Application, objective: Objective, operator_times: Mapping[str, Floats]) -> Flags:
     """Whether any path exceeds its own limit, slot by slot."""
+    _check_paths(application, objective)
     times = path_times(application, operator_times)
     any_path: Flags = np.logical_or.reduce([time > objective.for_path(path) for path, time in times.items()])
     return any_path
@@ -29,9 +31,19 @@ def violated(application: Application, objective: Objective, operator_times: Map
 
 def equal_shares(application: Application, objective: Objective) -> dict[str, float]:
     """Each operator's bound: an equal share of the tightest path through it (seed 001, Alg. 5, lines 1-4)."""
+    _check_paths(application, objective)
     return {
         operator.name: min(
             objective.for_path(path) / len(path) for path in application.paths if operator.name in path
         )
         for operator in application.operators
     }
+
+
+def _check_paths(application: Application, objective: Objective) -> None:
+    for path in objective.per_path_s:
+        if path not in application.paths:
+            known = ", ".join("-".join(known) for known in application.paths)
+            raise InputError(
+                f"objective: application '{application.name}' has no path {'-'.join(path)}; it has {known}"
+            )

@@ -2,7 +2,7 @@
 
 from penstock.compiled import compiled
 from penstock.perf.deployments import Deployments, count_of, replicas_of, slowest_of, speed_of
-from penstock.perf.queueing import QueueModel, replica_response_time
+from penstock.perf.queueing import QueueModel, capacity, load, replica_response_time
 
 
 @compiled
@@ -38,13 +38,13 @@ def utilisation(model: QueueModel, space: Deployments, handle: int, rate: float)
     """Share of time a replica is busy: the worst one's, or the mean over replicas. Above 1: overload."""
     if not model.by_mean:
         slowest = slowest_of(space, handle)
-        return replica_rate(model, space, handle, rate, slowest) * (model.service_time_s / slowest)
+        return load(model, replica_rate(model, space, handle, rate, slowest), slowest)
     total = 0.0
     for node_type in range(space.speedup.size):
         count = count_of(space, handle, node_type)
         if count > 0:
             speed = space.speedup[node_type]
-            total += count * replica_rate(model, space, handle, rate, speed) * (model.service_time_s / speed)
+            total += count * load(model, replica_rate(model, space, handle, rate, speed), speed)
     return total / replicas_of(space, handle)
 
 
@@ -56,6 +56,5 @@ def throughput(model: QueueModel, space: Deployments, handle: int, rate: float) 
         count = count_of(space, handle, node_type)
         if count > 0:
             speed = space.speedup[node_type]
-            capacity = speed / model.service_time_s
-            carried += count * min(replica_rate(model, space, handle, rate, speed), capacity)
+            carried += count * min(replica_rate(model, space, handle, rate, speed), capacity(model, speed))
     return carried

@@ -8,6 +8,7 @@ time (seed 004, eq. 7) is  W = rho/(1-rho) * (ca2+cs2)/2 * S.  With Poisson arri
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -53,10 +54,11 @@ class MeasuredCurve:
     def __post_init__(self) -> None:
         if len(self.rates) != len(self.times_s) or len(self.rates) < 2:
             raise InputError("measured curve: give at least two rates and one time for each")
-        if any(b <= a for a, b in zip(self.rates, self.rates[1:], strict=False)):
-            raise InputError(f"measured curve: rates {self.rates} must increase")
-        if any(time <= 0 for time in self.times_s):
-            raise InputError(f"measured curve: times {self.times_s} must be positive")
+        if not all(a < b < np.inf for a, b in pairwise(self.rates)) or not self.rates[0] >= 0:
+            raise InputError(f"measured curve: rates {self.rates} must increase from 0 or more")
+        if not self.times_s[0] > 0 or not all(a <= b < np.inf for a, b in pairwise(self.times_s)):
+            # The slowest replica is taken to be the worst one, so more load must not be faster.
+            raise InputError(f"measured curve: times {self.times_s} must be positive and not decrease")
 
 
 def _model(
@@ -135,10 +137,13 @@ def measured(
 
 
 def corrected(model: QueueModel, *, rate: float, measured_wait_s: float) -> QueueModel:
-    """Fit the model to the last measurement (seed 004, eq. 8): scale waiting by measured/predicted."""
+    """Fit the model to the last measurement (seed 004, eq. 8): scale waiting by measured/predicted.
+
+    A measured curve is a measurement already and stays as it is.
+    """
     plain = model._replace(correction=1.0)
     predicted = waiting_time(plain, rate, 1.0)
-    if not (0 < predicted < np.inf) or not measured_wait_s >= 0:
+    if model.curve_rate.size > 0 or not (0 < predicted < np.inf and 0 <= measured_wait_s < np.inf):
         return model  # nothing was queueing, or the queue was saturated: no ratio to take
     return plain._replace(correction=float(measured_wait_s / predicted))
 
@@ -152,6 +157,22 @@ def waiting_time(model: QueueModel, rate: float, speed: float) -> float:
         return np.inf
     variability = (model.arrival_scv + model.service_scv) / 2.0
     return model.correction * variability * utilisation * service / (1.0 - utilisation)
+
+
+@compiled
+def capacity(model: QueueModel, speed: float) -> float:
+    """Tuples/s at which a replica saturates."""
+    if model.curve_rate.size > 0:
+        return float(model.curve_rate[-1]) * speed
+    return speed / model.service_time_s
+
+
+@compiled
+def load(model: QueueModel, rate: float, speed: float) -> float:
+    """Share of time a replica that gets `rate` tuples/s is busy; above 1 in overload."""
+    if model.curve_rate.size > 0:
+        return rate / capacity(model, speed)
+    return rate * (model.service_time_s / speed)
 
 
 @compiled

@@ -9,7 +9,7 @@ from penstock.reports.figures import Run, cumulative_cost, pareto, replicas_over
 from penstock.reports.html import Page
 from penstock.reports.summary import Estimate, estimate
 
-HEADER = ("policy", "avg cost", "violations %", "reconfigurations %", "resources", "replicas")
+HEADER = ("policy", "cost", "late %", "changed %", "resources", "replicas")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,8 @@ def comparison_page(results: Sequence[PolicyResults], rates: Floats, *, title: s
     page = Page(title, setting)
     page.table(HEADER, [result.cells() for result in results])
     page.paragraph(
-        "Average cost weighs violations, resources and reconfigurations as the objective says; "
+        "Cost is the average over slots and weighs violations (slots that were late), resources and "
+        "reconfigurations (slots in which replicas changed) as the objective says; "
         "± is the half-width of a 95 % interval over seeds. Policies without one do not depend on the seed."
     )
     page.heading("Cost so far")

@@ -49,11 +49,11 @@ class OperatorPolicyContract:
     def make_policy(self) -> OperatorPolicy[Any]:
         raise NotImplementedError
 
-    def seen(self, slot: int = 0, **changes: Any) -> OperatorObservation:
+    def seen(self, **changes: Any) -> OperatorObservation:
         """An ordinary interval; change what the test is about."""
         plain = OperatorObservation(
             operator="op",
-            at_s=60.0 * (slot + 1),
+            at_s=60.0,
             replicas=Replicas((1,) + (0,) * (self.node_types - 1)),
             arrival_rate=100.0,
             response_time_s=0.012,
@@ -67,7 +67,7 @@ class OperatorPolicyContract:
         loads = np.concatenate([[0.0], rng.uniform(0, 2, 60), [0.0, 5.0, 0.0]])
         return [
             self.seen(
-                slot,
+                at_s=60.0 * (slot + 1),
                 arrival_rate=180 * load,
                 utilisation=load,
                 response_time_s=0.006 / (1 - load) if load < 1 else inf,

@@ -24,9 +24,8 @@ class OperatorScalingEnv(gymnasium.Env[Observation, np.int64]):
     `options={"start": slot}` to begin elsewhere in the trace.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012  Gymnasium's own declaration
-
     def __init__(self, *, world: World, problem: Problem, rates: Floats, first_deployment: int) -> None:
+        self.metadata = {"render_modes": []}
         types = problem.deployments.speedup.size
         self.observation_space = spaces.MultiDiscrete(
             [problem.deployments.max_replicas + 1] * types + [problem.levels], dtype=np.int64

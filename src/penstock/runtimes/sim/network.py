@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from penstock.compiled import Floats, Ints, compiled_allocating
+from penstock.compiled import Floats, Ints, compiled_allocating, read_only
 from penstock.domain.application import Application
 from penstock.domain.objective import Objective
 from penstock.perf.deployments import Deployments, cost_of
@@ -67,7 +67,7 @@ def run_application(
     for operator in application.in_order:
         managed = operators[operator.name]
         world = managed.world
-        rates = np.sum([leaving[name] for name in application.upstream(operator.name)], axis=0)
+        rates = read_only(np.sum([leaving[name] for name in application.upstream(operator.name)], axis=0))
         trail = trail_of(slots)
         totals = no_totals(world.deployments.speedup.size)
         last = run(world, managed.memory, rates, managed.first_deployment, managed.rng, totals, trail)

@@ -1,0 +1,44 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench lock clean
+
+help: ## list what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+setup: $(READY) ## create .venv with the locked dependencies
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "penstock needs Python 3.11 or newer; found $$($(PYTHON) --version); set PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+demo: setup ## compare policies on a synthetic four-week trace: a table, and plots in out/demo.html
+	$(BIN)/penstock compare --out out/demo.html
+
+test: check ## everything CI runs: checks, then tests
+	$(BIN)/python -m pytest -n auto -m "not spark and not browser" tests docs/examples
+
+check: setup ## formatting, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup ## speed and memory, as ratios within one run
+	$(BIN)/penstock bench
+
+lock: setup ## compile requirements.lock anew from pyproject.toml
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-annotate --extra dev pyproject.toml -o requirements.lock
+
+clean: ## remove what was built, .venv included
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis

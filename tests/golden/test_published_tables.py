@@ -1,0 +1,89 @@
+"""The printed tables of seed 001, from the paper (package data) and the reference notes."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from penstock.compiled import Floats
+from penstock.experiments.claims import shown_like
+from penstock.experiments.presets import WORKLOADS
+from penstock.experiments.run import run_spec
+from penstock.experiments.spec import Spec
+from penstock.experiments.taas_tables import COLUMNS, TAXI_SLOTS, printed_rows
+
+DETERMINISTIC = {"TB-C": "threshold-c", "TB-S": "threshold-s", "QL+PDS": "ql-pds"}
+published = partial(Spec, as_published=True)
+
+
+def name_of(row: dict[str, str]) -> str:
+    return f"table-{row['table']}-{row['infrastructure']}{row['node_types']}-{row['policy']}"
+
+
+@pytest.mark.parametrize("row", [r for r in printed_rows() if r["policy"] in DETERMINISTIC], ids=name_of)
+def test_a_deterministic_row_equals_the_paper_in_all_printed_digits(
+    row: dict[str, str], taxi: Floats, tweets: Floats
+) -> None:
+    workload = WORKLOADS[row["trace"]]
+    outcome = run_spec(
+        published(
+            policy=DETERMINISTIC[row["policy"]],
+            infrastructure=f"{row['infrastructure']}:{row['node_types']}",
+            max_replicas=int(row["max_replicas"]),
+            service_rate=workload.service_rate,
+            max_rate=workload.max_rate,
+        ),
+        taxi[:TAXI_SLOTS] if row["trace"] == "taxi" else tweets,
+    )
+    measured = {column: shown_like(row[column], getattr(outcome, column)) for column in COLUMNS}
+    assert measured == {column: row[column] for column in COLUMNS}
+
+
+def mean_cost(spec: Spec, rates: Floats, seeds: int) -> float:
+    specs = [
+        Spec(policy=spec.policy, infrastructure=spec.infrastructure, as_published=True, seed=s)
+        for s in range(seeds)
+    ]
+    return float(np.mean([run_spec(one, rates).avg_cost for one in specs]))
+
+
+@pytest.mark.parametrize(
+    ("infrastructure", "policy", "seeds", "printed", "tolerance"),
+    [
+        ("A:3", "ql", 3, 0.1866, 0.02),
+        ("B:3", "ql", 3, 0.1530, 0.02),
+        ("A:3", "ql-pds-plus", 10, 0.0772, 0.05),
+        ("B:3", "ql-pds-plus", 10, 0.0089, 0.15),
+    ],
+)
+def test_a_seeded_row_is_near_the_paper(
+    taxi: Floats, infrastructure: str, policy: str, seeds: int, printed: float, tolerance: float
+) -> None:
+    spec = published(policy=policy, infrastructure=infrastructure)
+    assert mean_cost(spec, taxi[:TAXI_SLOTS], seeds) == pytest.approx(printed, rel=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reference", "tolerance"),
+    [
+        (published(policy="vi", infrastructure="A:3"), 0.0329, 0.02),
+        (published(policy="vi", infrastructure="B:3"), 0.0028, 0.02),
+        (published(policy="model-based", infrastructure="A:1"), 0.0336, 0.02),
+        (published(policy="ql-pds", infrastructure="A:3", published_updates=False), 0.0754, 0.001),
+        (published(policy="ql-pds", infrastructure="B:3", published_updates=False), 0.0357, 0.001),
+        (published(policy="drs-c"), 0.5302, 0.0001),
+        (published(policy="drs-s"), 0.0542, 0.001),
+        (published(policy="drs-0"), 0.1529, 0.001),
+        (published(policy="lohrmann-c"), 0.4493, 0.0002),
+        (published(policy="lohrmann-s"), 0.0540, 0.001),
+        (published(policy="lohrmann-0"), 0.0862, 0.001),
+        (published(policy="heinze-c"), 0.1175, 0.05),
+        (published(policy="heinze-s"), 0.0995, 0.05),
+    ],
+    ids=lambda value: f"{value.policy}-{value.infrastructure}" if isinstance(value, Spec) else "",
+)
+def test_a_result_of_the_published_code_is_met(
+    taxi: Floats, taxi_last_month: Floats, spec: Spec, reference: float, tolerance: float
+) -> None:
+    outcome = run_spec(spec, taxi[:TAXI_SLOTS], training=taxi_last_month)
+    assert outcome.avg_cost == pytest.approx(reference, rel=tolerance)

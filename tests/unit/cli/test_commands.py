@@ -1,0 +1,228 @@
+"""The command line as a user or a script meets it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Run a command in an empty directory; gives exit status, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["penstock", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        return int(stopped.value.code or 0), captured.out, captured.err
+
+    return command
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "taxi-small.txt"
+    path.write_text("".join(f"{rate}\n" for rate in range(10, 600, 2)))
+    return path
+
+
+def test_simulate_prints_one_json_object_and_nothing_else(run: Run, trace: Path) -> None:
+    status, out, err = run("simulate", "--policy", "ql-pds", "--trace", trace, "--json")
+    assert status == 0
+    assert err == ""
+    answer = json.loads(out)
+    assert answer["slots"] == 295
+    assert {
+        "avg_cost",
+        "violations_pct",
+        "reconfigurations_pct",
+        "resource_cost",
+        "slots_per_s",
+    } <= answer.keys()
+
+
+def test_the_example_of_the_documentation_gives_the_printed_row(run: Run, rates_directory: Path) -> None:
+    setting = ("--infrastructure", "A:3", "--max-replicas", 10, "--slo-ms", 50, "--slots", 400001)
+    words = (*setting, "--as-published", "--json")
+    _, out, _ = run("simulate", "--policy", "ql-pds", "--trace", rates_directory / "taxi.txt", *words)
+    answer = json.loads(out)
+    shown = [f"{answer['avg_cost']:.4f}", f"{answer['violations_pct']:.1f}"]
+    shown += [f"{answer['reconfigurations_pct']:.1f}", f"{answer['resource_cost']:.2f}"]
+    assert shown == ["0.0836", "0.6", "4.6", "7.07"]  # seed 001, Table 2
+
+
+def test_the_same_seed_prints_the_same_answer(run: Run, trace: Path) -> None:
+    def answer(seed: int) -> dict[str, object]:
+        _, out, _ = run("simulate", "--policy", "ql", "--trace", trace, "--seed", seed, "--json")
+        return {key: value for key, value in json.loads(out).items() if key not in ("slots_per_s", "seed")}
+
+    assert answer(3) == answer(3) != answer(4)
+
+
+def test_compare_orders_by_cost_and_writes_a_self_contained_page(
+    run: Run, trace: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "deep" / "page.html"
+    words = ("--policies", "fixed,ql,threshold-c", "--seeds", 3, "--out", page, "--json")
+    status, out, _ = run("compare", "--trace", trace, *words)
+    assert status == 0
+    policies = json.loads(out)["policies"]
+    means = [policy["avg_cost"]["mean"] for policy in policies]
+    assert means == sorted(means)
+    by_name = {policy["policy"]: policy for policy in policies}
+    assert by_name["ql"]["seeds"] == 3
+    assert by_name["ql"]["avg_cost"]["half_width_95"] > 0
+    assert by_name["fixed"]["avg_cost"]["half_width_95"] is None
+    text = page.read_text()
+    assert "Plotly.newPlot" in text
+    assert "<script src" not in text
+
+
+def test_compare_says_the_same_whatever_the_number_of_threads(run: Run, trace: Path) -> None:
+    def answer(threads: int) -> str:
+        words = ("--policies", "ql,ql-pds-plus", "--seeds", 4, "--threads", threads, "--json")
+        return run("compare", "--trace", trace, *words)[1]
+
+    assert answer(1) == answer(3)
+
+
+def test_a_history_has_a_line_per_slot(run: Run, trace: Path, tmp_path: Path) -> None:
+    history = tmp_path / "history.csv"
+    assert run("simulate", "--policy", "ds2", "--trace", trace, "--history", history)[0] == 0
+    lines = history.read_text().splitlines()
+    assert lines[0] == "slot,rate,replicas,resources,response_time_s,cost"
+    assert len(lines) == 1 + 295
+
+
+def test_an_application_can_be_simulated(run: Run, trace: Path) -> None:
+    _, out, _ = run(
+        "simulate", "--application", "diamond", "--trace", trace, "--policy", "threshold-0", "--json"
+    )
+    assert json.loads(out)["mean_replicas"] >= 5  # five operators, one replica each at least
+
+
+def test_a_made_up_trace_can_be_described_and_is_the_same_for_the_same_seed(run: Run, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    for path in (first, second):
+        assert run("trace", "synth", "--out", path, "--slots", 3000, "--seed", 5)[0] == 0
+    assert first.read_text() == second.read_text()
+    _, out, _ = run("trace", "describe", first, "--json")
+    assert json.loads(out)["slots"] == 3000
+
+
+def test_a_trace_without_a_preset_needs_a_service_rate(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("10\n20\n30\n")
+    status, _, err = run("simulate", "--trace", path)
+    assert (status, "--service-rate" in err) == (2, True)
+    assert run("simulate", "--trace", path, "--service-rate", 20)[0] == 0
+
+
+BAD_TRACES = {
+    "text": ("10\nmany\n", "line 2: 'many' is not a number"),
+    "nan": ("10\n20\nnan\n", "line 3: 'nan' is not a finite rate"),
+    "infinite": ("inf\n", "line 1: 'inf' is not a finite rate"),
+    "negative": ("10\n-3\n", "line 2: -3 is negative"),
+    "empty": ("", "empty"),
+    "blank line": ("10\n\n20\n", "line 2: '' is not a number"),
+    "binary": ("\x00\x01\n", "line 1"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_TRACES)
+def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, kind: str) -> None:
+    text, expected = BAD_TRACES[kind]
+    path, history = tmp_path / "taxi-bad.txt", tmp_path / "history.csv"
+    path.write_text(text)
+    status, out, err = run("simulate", "--trace", path, "--history", history)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert str(path) in err
+    assert expected in err
+    assert not history.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["simulate", "--policy", "ql-psd"], "policy 'ql-psd': unknown; did you mean 'ql-pds'?"),
+        (["simulate", "--policy", "zzz"], "policy 'zzz': unknown; choose one of fixed, threshold-c"),
+        (["simulate", "--infrastructure", "Z:3"], "infrastructure 'Z:3': unknown"),
+        (
+            ["simulate", "--infrastructure", "A:0"],
+            "infrastructure 'A:0': give the number of node types, 1 to 10",
+        ),
+        (["simulate", "--infrastructure", "A"], "infrastructure 'A': give the number"),
+        (["simulate", "--max-replicas", "0"], "max_replicas=0; at least one replica must run"),
+        (["simulate", "--max-replicas", "many"], "many"),
+        (["simulate", "--weights", "0.6,0.2,0.3"], "they sum to 1.1; they must sum to 1"),
+        (["simulate", "--weights", "0.6,0.4"], "--weights '0.6,0.4': give three numbers"),
+        (["simulate", "--weights", "1.2,-0.1,-0.1"], "not negative"),
+        (["simulate", "--slo-ms", "0"], "response-time objective 0 ms"),
+        (["simulate", "--slots", "0"], "--slots 0"),
+        (["simulate", "--slots", "-5"], "--slots -5"),
+        (["simulate", "--trace", "nowhere.txt"], "nowhere.txt: cannot read"),
+        (["simulate", "--trace", "."], "cannot read"),
+        (["simulate", "--preset", "trains"], "preset 'trains': unknown; choose one of taxi, tweets"),
+        (["simulate", "--rate-change", "2@later"], "--rate-change '2@later'"),
+        (["simulate", "--price-change", "100@99999999"], "--price-change '100@99999999'"),
+        (["simulate", "--update", "magic"], "--update 'magic'"),
+        (["simulate", "--levels", "0"], "levels=0"),
+        (["simulate", "--max-rate", "0"], "max_rate=0"),
+        (["simulate", "--service-rate", "-1"], "service rate -1"),
+        (["simulate", "--seed", "-1"], "seed -1"),
+        (["simulate", "--replicas", "11", "--policy", "fixed"], "more than max_replicas=10"),
+        (["simulate", "--replicas", "0", "--policy", "fixed"], "replicas"),
+        (["simulate", "--threshold", "1.5", "--policy", "threshold-c"], "threshold=1.5"),
+        (["simulate", "--application", "star"], "application 'star': unknown"),
+        (
+            ["simulate", "--policy", "vi", "--infrastructure", "A:10", "--max-replicas", "20"],
+            "too many deployments",
+        ),
+        (["simulate", "--no-such-option"], "--no-such-option"),
+        (["compare", "--policies", ","], "--policies: name at least one policy"),
+        (["compare", "--policies", "ql,nope"], "policy 'nope': unknown"),
+        (["trace", "describe", "nowhere.txt"], "nowhere.txt: cannot read"),
+        (["trace", "synth", "--out", "x.txt", "--slots", "0"], "slots=0"),
+        (["trace", "synth", "--out", "x.txt", "--like", "storm"], "--like 'storm': unknown"),
+        (["reproduce", "nothing"], "reproduce 'nothing': unknown; choose one of taas-tables"),
+        (["reproduce", "--data", "nowhere"], "no taxi.txt in nowhere/rates"),
+        (["frobnicate"], "frobnicate"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_one_clear_line_and_exit_status_2(
+    run: Run, words: list[str], expected: str, tmp_path: Path
+) -> None:
+    status, out, err = run(*words)
+    assert status == 2
+    assert out == ""
+    assert err.startswith("penstock: ")
+    assert err.count("\n") == 1
+    assert expected in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_that_cannot_be_written_leaves_nothing(run: Run, trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file, not a directory")
+    status, _, err = run(
+        "compare", "--trace", trace, "--policies", "fixed", "--out", tmp_path / "taken" / "p.html"
+    )
+    assert status == 2
+    assert "cannot write" in err
+    assert (tmp_path / "taken").read_text() == "a file, not a directory"
+
+
+def test_help_teaches(run: Run) -> None:
+    for command in ("simulate", "compare", "reproduce", "bench"):
+        status, out, _ = run(command, "--help")
+        assert status == 0
+        assert "Usage" in out

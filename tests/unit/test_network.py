@@ -1,0 +1,106 @@
+"""Applications in the simulator."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from penstock.apps.graphs import GRAPHS, graph_named
+from penstock.compiled import Floats
+from penstock.domain.application import Operator, pipeline
+from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Objective
+from penstock.experiments.run import run_spec
+from penstock.experiments.spec import Change, Spec
+from penstock.perf.deployments import deployments, handle_of
+from penstock.perf.queueing import m_g_1
+from penstock.policies.operator.fixed import Fixed
+from penstock.runtimes.sim.episode import World
+from penstock.runtimes.sim.network import ManagedOperator, run_application
+
+ONE_TYPE = (NodeType(name="only", speedup=1.0, price=1.0),)
+
+
+def managed(operator: Operator, replicas: int) -> ManagedOperator:
+    """An operator that always runs as many replicas."""
+    space = deployments(ONE_TYPE, 8)
+    policy = Fixed(node_types=ONE_TYPE, deployments=space, replicas=Replicas((replicas,)))
+    world = World(space, m_g_1(operator.service_time_s, operator.service_scv), 0.05, 0.6, 0.2, 0.2, 8.0, True)
+    first = handle_of(space, Replicas((replicas,)))
+    return ManagedOperator(
+        world=world, memory=policy.initial(), first_deployment=first, rng=np.random.default_rng(1)
+    )
+
+
+def response(operator: Operator, rate: float, replicas: int) -> float:
+    each, mean = rate / replicas, operator.service_time_s
+    return mean + each * (1 + operator.service_scv) * mean**2 / (2 * (1 - each * mean))
+
+
+def test_response_times_add_up_along_the_pipeline_and_selectivity_thins_the_stream() -> None:
+    first = Operator(name="first", service_time_s=0.004, service_scv=0.5, selectivity=0.25)
+    second = Operator(name="second", service_time_s=0.01, service_scv=1.0)
+    ran = run_application(
+        pipeline("two", first, second),
+        Objective(response_time_s=0.05),
+        {"first": managed(first, 2), "second": managed(second, 1)},
+        np.array([200.0, 300.0]),
+    )
+    expected = [response(first, rate, 2) + response(second, rate / 4, 1) for rate in (200.0, 300.0)]
+    assert ran.response_time_s.tolist() == pytest.approx(expected)
+    assert ran.arrival_rates["second"].tolist() == [50.0, 75.0]
+    assert ran.resources.tolist() == [3.0, 3.0]
+
+
+def test_a_saturated_operator_passes_on_no_more_than_it_can_process() -> None:
+    slow = Operator(name="slow", service_time_s=0.01)
+    fast = Operator(name="fast", service_time_s=0.001)
+    ran = run_application(
+        pipeline("two", slow, fast),
+        Objective(response_time_s=0.05),
+        {"slow": managed(slow, 2), "fast": managed(fast, 1)},
+        np.array([1000.0]),
+    )
+    assert ran.arrival_rates["fast"].tolist() == [200.0]
+    assert ran.violated.tolist() == [1]
+
+
+def test_as_published_latency_ignores_upstream_saturation() -> None:
+    slow = Operator(name="slow", service_time_s=0.01)
+    fast = Operator(name="fast", service_time_s=0.001)
+    operators = {"slow": managed(slow, 4), "fast": managed(fast, 1)}
+    ran = run_application(
+        pipeline("two", slow, fast),
+        Objective(response_time_s=0.05),
+        operators,
+        np.array([350.0]),
+        latency_at_source_rate=True,
+    )
+    assert ran.response_time_s[0] == pytest.approx(response(slow, 350.0, 4) + response(fast, 350.0, 1))
+
+
+def test_a_diamond_is_as_slow_as_its_slowest_branch() -> None:
+    graph = graph_named("diamond", 8)
+    operators = {operator.name: managed(operator, 4) for operator in graph.operators}
+    ran = run_application(graph, Objective(response_time_s=0.05), operators, np.array([120.0]))
+    branch = max(response(graph.operator(name), 120.0, 4) for name in ("slow", "middle", "fast"))
+    # Every branch receives the whole stream, so the join receives three.
+    ends = response(graph.operator("split"), 120.0, 4) + response(graph.operator("join"), 360.0, 4)
+    assert ran.response_time_s[0] == pytest.approx(branch + ends)
+
+
+@pytest.mark.parametrize("application", list(GRAPHS))
+def test_every_graph_runs_under_every_kind_of_manager(application: str, walk: Floats) -> None:
+    for policy in ("threshold-c", "ql-pds-plus"):
+        outcome = run_spec(Spec(policy=policy, application=application), walk, with_history=True)
+        assert outcome.slots == walk.size
+        assert outcome.history is not None
+        assert outcome.history.cost.mean() == pytest.approx(outcome.avg_cost)
+
+
+def test_price_changes_are_refused_for_applications() -> None:
+    spec = Spec(policy="ql", application="pipeline")
+    with pytest.raises(InputError, match="pipeline"):
+        replace(spec, price_change=Change(slot=1, factor=2))

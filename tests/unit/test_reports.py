@@ -1,0 +1,64 @@
+"""Claims, estimates, pages."""
+
+import pytest
+
+from penstock.experiments.claims import Claim, shown_like
+from penstock.reports.claims import claims_page
+from penstock.reports.html import Page
+from penstock.reports.summary import estimate
+
+
+def claim(printed: str, measured: float, tolerance: float | None) -> Claim:
+    return Claim(
+        id="x",
+        source="s",
+        printed=printed,
+        measured=measured,
+        shown=shown_like(printed, measured),
+        tolerance=tolerance,
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "measured", "tolerance", "holds"),
+    [
+        ("0.0836", 0.08364, 0.0, True),
+        ("0.0836", 0.08366, 0.0, False),  # rounds to .0837
+        ("0.1530", 0.1560, 0.02, True),
+        ("0.1530", 0.1562, 0.02, False),
+        ("<0.1", 0.09, 0.0, True),
+        ("<0.1", 0.11, 0.0, False),
+        ("0.1530", 9.9, None, None),
+    ],
+)
+def test_a_claim_holds_by_its_printed_digits_or_its_tolerance(
+    printed: str, measured: float, tolerance: float | None, holds: bool | None
+) -> None:
+    assert claim(printed, measured, tolerance).holds is holds
+
+
+def test_an_estimate_is_the_mean_and_students_interval() -> None:
+    # Five values with mean 3 and standard deviation sqrt(2.5): t(4) = 2.776.
+    five = estimate([1, 2, 3, 4, 5])
+    assert five.mean == 3
+    assert five.half_width == pytest.approx(2.776 * 2.5**0.5 / 5**0.5)
+    assert estimate([7.0]).half_width is None
+
+
+def test_a_page_shows_what_it_is_given_as_text() -> None:
+    page = Page("<title>", "lead")
+    page.table(("a",), [("<script>alert(1)</script>",)])
+    html = page.render()
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)" in html
+
+
+def test_claims_that_differ_come_first_on_their_page() -> None:
+    rows = [
+        ("t/held", "1", "1", "exact", True, ""),
+        ("t/failed", "1", "2", "exact", False, "because"),
+        ("t/shown", "1", "3", "-", None, ""),
+    ]
+    html = claims_page("title", "lead", ["a setting"], rows)
+    assert "1 claims hold, 1 do not, 1 more values" in html
+    assert html.index("t/failed") < html.index("t/held")

@@ -1,0 +1,169 @@
+"""The simulator: slot semantics, an independent twin in plain Python, parallel runs, changes at run time."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from penstock.compiled import Floats
+from penstock.control.loop import Memories, tick
+from penstock.control.ports import Plan
+from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.observation import OperatorObservation
+from penstock.experiments import plain
+from penstock.experiments.bench import plain_twin
+from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
+from penstock.experiments.presets import FirstReplica
+from penstock.experiments.run import first_deployment, run_spec, run_specs, world_of
+from penstock.experiments.spec import Change, Spec
+from penstock.runtimes.sim.operator import SimulatedOperator
+
+published = partial(Spec, as_published=True)
+
+
+class Pages:
+    """A journal kept in memory."""
+
+    def __init__(self) -> None:
+        self.plans: list[Plan] = []
+
+    def append(self, seen: Sequence[OperatorObservation], plan: Plan) -> None:
+        self.plans.append(plan)
+
+
+@pytest.mark.parametrize("infrastructure", ["A:1", "A:3", "B-old:3", "linear:4"])
+@pytest.mark.parametrize("policy", ["threshold-c", "threshold-s", "ql", "ql-pds", "ql-pds-plus"])
+def test_the_kernel_and_plain_python_take_the_same_decisions(
+    policy: str, infrastructure: str, walk: Floats
+) -> None:
+    spec = published(policy=policy, infrastructure=infrastructure, max_replicas=6, seed=4)
+    setting, twin, first = plain_twin(spec, walk)
+    expected = plain.simulate(setting, twin, walk.tolist(), first)
+    outcome = run_spec(spec, walk)
+    assert round(outcome.violations_pct * walk.size / 100) == expected.violations
+    assert round(outcome.reconfigurations_pct * walk.size / 100) == expected.reconfigurations
+    assert outcome.resource_cost * walk.size == pytest.approx(expected.resources, rel=1e-12)
+
+
+@pytest.mark.parametrize("policy", ["ql-pds", "ql-pds-plus"])
+def test_the_equations_update_is_the_plain_one_too(policy: str, walk: Floats) -> None:
+    spec = published(policy=policy, max_replicas=6, published_updates=False)
+    setting, twin, first = plain_twin(spec, walk)
+    expected = plain.simulate(setting, twin, walk.tolist(), first)
+    assert round(run_spec(spec, walk).reconfigurations_pct * walk.size / 100) == expected.reconfigurations
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_live_decisions_are_those_of_the_batch(policy: str, walk: Floats) -> None:
+    """The control loop, one observation at a time, against the compiled episode."""
+    rates = walk[:300]
+    spec = published(policy=policy, max_replicas=6)
+    batch = run_spec(spec, rates, training=rates, with_history=True)
+    model_rng, policy_rng = np.random.default_rng(spec.seed).spawn(2)
+    op = operator_of(spec, rates, rates, model_rng)
+    manager = build_policy(op)
+    world = world_of(op, op.deployments)
+    simulated = SimulatedOperator("op", world, rates, first_deployment(op, manager))
+    journal = Pages()
+    memories: Memories = {"op": manager.initial()}
+    while not simulated.finished:
+        memories = tick(simulated, {"op": manager}, memories, {"op": policy_rng}, journal, simulated)
+    assert batch.history is not None
+    assert [slot.cost for slot in simulated.played] == batch.history.cost.tolist()
+    assert len(journal.plans) == rates.size
+
+
+def test_a_policy_in_plain_python_runs_in_the_same_simulator(walk: Floats) -> None:
+    class OneMoreWhenLate:
+        def initial(self) -> int:
+            return 0
+
+        def decide(
+            self, memory: int, seen: OperatorObservation, rng: np.random.Generator
+        ) -> tuple[Decision, int]:
+            if seen.response_time_s is None or seen.response_time_s <= 0.05 or seen.replicas.total == 6:
+                return Hold("in time"), memory
+            return Scale(target=seen.replicas.changed(0, 1), score=1.0, reason="late"), memory + 1
+
+    op = operator_of(published(policy="fixed", max_replicas=6), walk, walk, np.random.default_rng(1))
+    simulated = SimulatedOperator("op", world_of(op, op.deployments), walk[:200], 0)
+    memories: Memories = {"op": 0}
+    while not simulated.finished:
+        rng = {"op": np.random.default_rng(1)}
+        memories = tick(simulated, {"op": OneMoreWhenLate()}, memories, rng, Pages(), simulated)
+    assert sum(slot.reconfigured for slot in simulated.played) == memories["op"] > 0
+
+
+def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> None:
+    """Two slots by hand: one replica at 170 t/s is over 50 ms, the second replica is added at once."""
+    rates = np.array([170.0, 170.0])
+    mean, busy = 1 / 180, 170 / 180
+    late = mean + 170 * 1.5 * mean**2 / (2 * (1 - busy))
+    assert late > 0.05
+    spec = Spec(policy="threshold-0", infrastructure="A:1", first_replica=FirstReplica.FIRST)
+    before = run_spec(replace(spec, as_published=True), rates, with_history=True)
+    assert (before.violations_pct, before.reconfigurations_pct) == (50.0, 50.0)
+    assert before.resource_cost == (1 + 2) / 2  # charged before the decision
+    after = run_spec(spec, rates)
+    assert after.resource_cost == (2 + 2) / 2  # charged after it
+    assert before.history is not None
+    # C_max as published: 10 replicas x the largest speedup of all ten types (2.0).
+    assert before.history.cost.tolist() == pytest.approx([0.6 + 0.2 * 1 / 20 + 0.2, 0.2 * 2 / 20])
+    assert before.history.response_time_s[0] == pytest.approx(late)
+
+
+def test_the_paper_normalises_by_the_types_on_offer() -> None:
+    rates = np.full(10, 10.0)
+    still = Spec(policy="fixed", infrastructure="A:3", replicas=1)
+    cheapest = run_spec(still, rates)
+    assert cheapest.avg_cost == pytest.approx(0.2 * 0.7 / (10 * 1.3))
+
+
+def test_results_do_not_depend_on_the_number_of_threads(walk: Floats) -> None:
+    jobs = [(Spec(policy=policy, seed=seed), walk, None) for policy in ("ql", "ql-fa") for seed in range(4)]
+
+    def costs(threads: int) -> list[float]:
+        return [outcome.avg_cost for outcome in run_specs(jobs, threads=threads)]
+
+    assert costs(1) == costs(4)
+
+
+def test_another_seed_is_another_run_and_the_same_seed_the_same(walk: Floats) -> None:
+    def cost(seed: int) -> float:
+        return run_spec(Spec(policy="ql", seed=seed), walk).avg_cost
+
+    assert cost(1) == cost(1) != cost(2)
+
+
+def test_prices_that_rise_are_paid_and_known_to_learners() -> None:
+    rates = np.full(400, 60.0)
+    calm = run_spec(published(policy="ql-pds"), rates, with_history=True)
+    shocked = run_spec(
+        published(policy="ql-pds", price_change=Change(slot=200, factor=100)), rates, with_history=True
+    )
+    assert calm.history is not None
+    assert shocked.history is not None
+    assert calm.history.cost[:200].tolist() == shocked.history.cost[:200].tolist()
+    # Only the last type keeps its price; a learner that knows prices moves to it within a few slots.
+    assert shocked.replicas_by_type[2] > calm.replicas_by_type[2]
+    assert shocked.history.resources[-1] == pytest.approx(1.3 * shocked.history.replicas[-1])
+
+
+def test_a_plan_made_off_line_does_not_hear_of_new_prices(walk: Floats) -> None:
+    calm = run_spec(published(policy="vi"), walk, with_history=True)
+    shocked = run_spec(
+        published(policy="vi", price_change=Change(slot=2000, factor=100)), walk, with_history=True
+    )
+    assert calm.history is not None
+    assert shocked.history is not None
+    assert calm.history.replicas.tolist() == shocked.history.replicas.tolist()
+    assert shocked.resource_cost > calm.resource_cost
+
+
+def test_ten_node_types_with_twenty_replicas_run_on_hashed_tables(walk: Floats) -> None:
+    for policy in ("ql", "ql-pds", "ql-pds-plus", "threshold-c", "ql-fa"):
+        outcome = run_spec(Spec(policy=policy, infrastructure="A:10", max_replicas=20), walk)
+        assert outcome.slots == walk.size
+        assert 0 < outcome.avg_cost < 1
