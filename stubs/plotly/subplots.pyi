@@ -7,4 +7,5 @@ def make_subplots(
     shared_xaxes: bool = ...,
     row_heights: list[float] = ...,
     vertical_spacing: float = ...,
+    subplot_titles: tuple[str, ...] = ...,
 ) -> Figure: ...

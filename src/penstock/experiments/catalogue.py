@@ -91,7 +91,9 @@ def _fixed(op: Operator) -> Policy:
     candidates = [
         Replicas(tuple(count if index == node_type else 0 for index in range(len(op.node_types))))
         for node_type in range(len(op.node_types))
-        for count in ([op.spec.replicas] if op.spec.replicas is not None else range(1, op.spec.max_replicas + 1))
+        for count in (
+            [op.spec.replicas] if op.spec.replicas is not None else range(1, op.spec.max_replicas + 1)
+        )
     ]
 
     def merit(replicas: Replicas) -> tuple[bool, float]:

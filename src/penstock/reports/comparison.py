@@ -72,6 +72,7 @@ def comparison_page(results: Sequence[PolicyResults], rates: Floats, *, title: s
     )
     page.plot(cumulative_cost(runs))
     page.heading("Replicas over the last week")
+    page.paragraph("The arrival rate, and below it the replicas each policy ran, first seed.")
     page.plot(replicas_over_time(runs, rates))
     page.heading("Cost against violations")
     page.paragraph("Every seed is a point; down and left is better.")

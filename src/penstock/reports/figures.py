@@ -15,6 +15,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("solid", "dash", "dot")
 _POINTS = 1200
 _DAYS_SHOWN = 7
+_COST_TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,38 +54,52 @@ def cumulative_cost(runs: Sequence[Run]) -> go.Figure:
         at = np.unique(np.geomspace(1, slots, min(slots, _POINTS)).astype(int))
         average = np.cumsum(run.cost)[at - 1] / at
         colour, dash = _style(index)
-        figure.add_scatter(
-            x=at / SLOTS_PER_DAY, y=average, name=run.policy, line={"color": colour, "dash": dash, "width": 2}
-        )
-    figure.update_xaxes(title="days since start", type="log")
-    figure.update_yaxes(title="average cost per slot so far", rangemode="tozero")
+        figure.add_scatter(x=at, y=average, name=run.policy, line={"color": colour, "dash": dash, "width": 2})
+    moments = {1: "1 minute", 10: "10 minutes", 60: "1 hour", 600: "10 hours", SLOTS_PER_DAY: "1 day"}
+    moments |= {
+        7 * SLOTS_PER_DAY: "1 week",
+        28 * SLOTS_PER_DAY: "4 weeks",
+        182 * SLOTS_PER_DAY: "half a year",
+    }
+    figure.update_xaxes(
+        title="since start", type="log", tickvals=list(moments), ticktext=list(moments.values())
+    )
+    figure.update_yaxes(title="average cost per slot so far", type="log", tickvals=_COST_TICKS)
     return _layout(figure, height=430)
 
 
 def replicas_over_time(runs: Sequence[Run], rates: Floats) -> go.Figure:
-    """The last week: the arrival rate, and how many replicas each policy ran for it."""
+    """The last week: the arrival rate, and below it a strip per policy with the replicas it ran."""
     shown = min(rates.size, _DAYS_SHOWN * SLOTS_PER_DAY)
     step = max(shown // _POINTS, 1)
     slots = np.arange(rates.size - shown, rates.size, step)
     days = slots / SLOTS_PER_DAY
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.3, 0.7], vertical_spacing=0.05)
-    figure.add_scatter(
-        x=days, y=rates[slots], name="arrival rate", line={"color": "#888888", "width": 1.5}, row=1, col=1
+    strips = 1 + len(runs)
+    figure = make_subplots(
+        rows=strips,
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=0.3 / strips,
+        subplot_titles=("arrival rate, tuples/s", *(run.policy for run in runs)),
     )
+    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
+    figure.add_scatter(x=days, y=rates[slots], line={"color": "#888888", "width": 1.5}, row=1, col=1)
+    figure.update_yaxes(rangemode="tozero", nticks=3, row=1, col=1)
+    most = max(float(run.replicas[slots].max()) for run in runs)
     for index, run in enumerate(runs):
-        colour, dash = _style(index)
+        row = index + 2
         figure.add_scatter(
             x=days,
             y=run.replicas[slots],
-            name=run.policy,
-            line={"color": colour, "dash": dash, "width": 1.8, "shape": "hv"},
-            row=2,
+            line={"color": _style(index)[0], "width": 1.3, "shape": "hv"},
+            fill="tozeroy",
+            row=row,
             col=1,
         )
-    figure.update_xaxes(title="days since start", row=2, col=1)
-    figure.update_yaxes(title="tuples/s", rangemode="tozero", row=1, col=1)
-    figure.update_yaxes(title="replicas", rangemode="tozero", row=2, col=1)
-    return _layout(figure, height=560)
+        figure.update_yaxes(range=[0, most * 1.05], nticks=3, row=row, col=1)
+    figure.update_xaxes(title="days since start", row=strips, col=1)
+    figure = _layout(figure, height=80 + 95 * strips)
+    return figure.update_layout(showlegend=False, hovermode="x")
 
 
 def pareto(runs: Sequence[Run]) -> go.Figure:

@@ -52,7 +52,9 @@ class Page:
         self._has_plots = True
         self._parts.append(
             figure.to_html(
-                full_html=False, include_plotlyjs=False, config={"displaylogo": False, "responsive": True}
+                full_html=False,
+                include_plotlyjs=False,
+                config={"displaylogo": False, "displayModeBar": False, "responsive": True},
             )
         )
 

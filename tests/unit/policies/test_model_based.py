@@ -1,0 +1,153 @@
+"""Model-based learning with full backups: seed 000, sec. 5.2.2, eq. (3)-(5) and Alg. 2."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from policy_cases import IN_TIME, LATE, at, node_types, play, problem_of, seen, space_of
+
+from penstock.compiled import Floats
+from penstock.domain.errors import InputError
+from penstock.perf.queueing import m_m_1
+from penstock.policies.kernel import step
+from penstock.policies.operator.model_based import ModelBased
+from penstock.policies.operator.q_learning import LearningRates
+from penstock.policies.operator.value_iteration import ValueIteration
+
+LEVELS = 3
+GAMMA = 0.9
+HALVING = LearningRates(alpha_factor=0.5, alpha_every=1, alpha_floor=0.0)  # alpha is 1, 1/2, 1/4, ...
+RNG = np.random.default_rng(1)  # never drawn from: the policy is greedy
+
+
+def model_based(
+    speedups: tuple[float, ...] = (1.0,),
+    most: int = 3,
+    *,
+    as_published: bool = False,
+    levels: int = LEVELS,
+    rates: LearningRates = HALVING,
+) -> ModelBased:
+    types = node_types(speedups)
+    space = space_of(types, most)
+    return ModelBased(
+        node_types=types,
+        deployments=space,
+        problem=problem_of(space, levels=levels, max_rate=100.0 * levels),
+        gamma=GAMMA,
+        rates=rates,
+        as_published=as_published,
+    )
+
+
+def test_transition_probabilities_are_counts_on_top_of_one_stay_each() -> None:
+    policy = model_based()
+    memory = policy.initial()
+    levels = np.random.default_rng(9).integers(0, LEVELS, 200)
+    for level in levels:
+        step(memory, seen(at(policy.deployments, 2), 100.0 * level + 50), RNG)
+    counts = np.eye(LEVELS)
+    for then, now in pairwise(levels.tolist()):
+        counts[then, now] += 1
+    assert memory.moves.tolist() == counts.tolist()
+    np.testing.assert_allclose(memory.arriving.T, counts / counts.sum(axis=1, keepdims=True))
+
+
+def test_a_level_never_left_is_expected_to_last() -> None:
+    assert model_based().initial().arriving.tolist() == np.eye(LEVELS).tolist()
+
+
+def test_the_violation_cost_of_a_state_is_blended_by_equation_5() -> None:
+    policy = model_based(most=1, levels=1)
+    memory = policy.initial()
+    learned = []
+    for response_time_s in (LATE, LATE, LATE, IN_TIME):
+        step(memory, seen(0, response_time_s=response_time_s), RNG)
+        learned.append(float(memory.unknown[0, 0]))
+    # The first interval follows no decision; then alpha is 1, 1/2, 1/4.
+    assert learned == pytest.approx([0.0, 0.6, 0.6, 0.75 * 0.6])
+
+
+def observed(policy: ModelBased, *slots: tuple[tuple[int, ...], int, float]) -> Floats:
+    """Learned violation costs after these (deployment, level, response time)."""
+    memory = policy.initial()
+    for counts, level, response_time_s in slots:
+        here = at(policy.deployments, *counts)
+        memory.last[:] = [here, level, 0, here]  # as if it had decided to stay
+        step(memory, seen(here, 100.0 * level + 50, response_time_s=response_time_s), RNG)
+    return memory.unknown
+
+
+def test_a_violation_is_expected_with_fewer_replicas_and_at_higher_load_too() -> None:
+    costs = observed(model_based(), ((2,), 1, LATE))
+    assert costs.tolist() == [[0.0, 0.6, 0.6], [0.0, 0.6, 0.6], [0.0, 0.0, 0.0]]
+
+
+def test_a_violation_that_did_not_come_is_not_expected_with_more_replicas_or_less_load() -> None:
+    costs = observed(model_based(), ((3,), 0, LATE), ((2,), 1, IN_TIME))  # alpha 1, then 1/2
+    assert costs.tolist() == [[0.6, 0.6, 0.6], [0.3, 0.3, 0.6], [0.3, 0.3, 0.6]]
+
+
+def test_more_replicas_are_no_better_when_the_slowest_is_slower() -> None:
+    policy = model_based((1.0, 0.5), 2)
+    costs = observed(policy, ((1, 0), 1, LATE))
+    late = {counts: bool(costs[at(policy.deployments, *counts), 1]) for counts in ((0, 1), (1, 1), (2, 0))}
+    assert late == {(0, 1): True, (1, 1): False, (2, 0): False}
+    costs = observed(policy, ((1, 1), 1, LATE))
+    # (0, 2) is as many and as slow; (2, 0) is faster; (1, 0) has a faster slowest, but one replica fewer.
+    late = {
+        counts: bool(costs[at(policy.deployments, *counts), 1]) for counts in ((0, 2), (2, 0), (1, 0), (0, 1))
+    }
+    assert late == {(0, 2): True, (2, 0): False, (1, 0): False, (0, 1): True}
+
+
+def test_as_published_a_violation_bounds_other_levels_of_its_own_deployment_only() -> None:
+    costs = observed(model_based(as_published=True), ((2,), 1, LATE))
+    assert costs.tolist() == [[0.0, 0.0, 0.0], [0.0, 0.6, 0.6], [0.0, 0.0, 0.0]]
+
+
+def test_one_observation_is_backed_up_at_once() -> None:
+    """Alg. 2 by hand: one level that stays, one or two replicas, so V(k) = c_u(k) + gamma min Q."""
+    policy = model_based(most=2, levels=1)
+    memory = policy.initial()
+    for _ in range(2):
+        target, _ = step(memory, seen(0, response_time_s=LATE), RNG)
+    # In place: V(1) first, with V(2) still 0 and V(1) itself 0; then V(2) with the new V(1).
+    first = 0.6 + GAMMA * min(0.1, 0.2 + 0.2)
+    second = 0.0 + GAMMA * min(0.2, 0.2 + 0.1 + first)
+    assert memory.values.v.values[:, 0].tolist() == pytest.approx([first, second])
+    # Staying is worth 0.1 + 0.69, adding 0.2 + 0.2 + 0.18.
+    assert target == at(policy.deployments, 2)
+
+
+def test_on_rates_of_a_markov_chain_it_comes_to_decide_as_value_iteration_does() -> None:
+    chain = np.array([[0.9, 0.1, 0.0], [0.05, 0.9, 0.05], [0.0, 0.2, 0.8]])
+    rng, level, levels = np.random.default_rng(6), 0, []
+    for _ in range(4500):
+        levels.append(level)
+        level = int(rng.choice(LEVELS, p=chain[level]))
+    rates = 100.0 * np.array(levels) + 50
+    learning, fresh = rates[:4000], rates[4000:]
+    policy = model_based(most=4, rates=LearningRates())
+    space = policy.deployments
+    planner = ValueIteration(
+        node_types=policy.node_types,
+        deployments=space,
+        problem=policy.problem,
+        queue=m_m_1(0.01),
+        training=learning,
+        gamma=GAMMA,
+    )
+    memory = policy.initial()
+    play(space, memory, learning, at(space, 1), RNG)
+    learned = play(space, memory, fresh, at(space, 2), RNG)
+    planned = play(space, planner.initial(), fresh, at(space, 2), RNG)
+    assert learned == planned
+    assert len(set(planned)) > 1
+
+
+def test_too_many_deployments_to_list_are_refused_by_name() -> None:
+    types = node_types((1.0, 2.0))
+    space = space_of(types, 3, packed=True)
+    with pytest.raises(InputError, match=r"policy 'model-based': 2 node types with 3 replicas"):
+        ModelBased(node_types=types, deployments=space, problem=problem_of(space))

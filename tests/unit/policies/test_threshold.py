@@ -1,0 +1,118 @@
+"""Threshold policy: seed 000, sec. 5.1, and the node choices of seed 001, sec. 6.2.1."""
+
+import numpy as np
+import pytest
+from policy_cases import node_types, observation, space_of
+
+from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.policies.operator.node_choice import NodeChoice
+from penstock.policies.operator.threshold import Threshold
+
+MOST = 4
+
+
+def threshold(
+    *, choice: NodeChoice = NodeChoice.FIRST, types: int = 1, high: float = 0.7, beta: float = 0.75
+) -> Threshold:
+    # The first is neither the cheapest (last) nor the fastest (second).
+    nodes = node_types((1.0, 4.0, 2.0)[:types], (2.0, 3.0, 1.0)[:types])
+    return Threshold(
+        node_types=nodes,
+        deployments=space_of(nodes, MOST),
+        node_choice=choice,
+        threshold=high,
+        beta=beta,
+    )
+
+
+def decision(policy: Threshold, *counts: int, utilisation: float) -> Decision:
+    seen = observation(*counts, utilisation=utilisation)
+    return policy.decide(policy.initial(), seen, np.random.default_rng(1))[0]
+
+
+@pytest.mark.parametrize(
+    ("utilisation", "score"),
+    [(0.73, 0.1), (0.85, 0.5), (1.0, 1.0), (2.5, 1.0)],  # (U_r - U) / (1 - U), at most 1
+)
+def test_utilisation_above_the_threshold_asks_for_one_more_scored_by_the_excess(
+    utilisation: float, score: float
+) -> None:
+    asked = decision(threshold(), 2, utilisation=utilisation)
+    assert isinstance(asked, Scale)
+    assert asked.target == Replicas((3,))
+    assert asked.score == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "utilisation", "score"),
+    # beta U = 0.525; survivors carry n/(n-1) of the load: score (0.525 - that) / 0.525
+    [(3, 0.28, 1 - 0.42 / 0.525), (2, 0.105, 0.6), (4, 0.0, 1.0)],
+)
+def test_load_the_survivors_could_carry_asks_for_one_fewer_scored_by_the_slack(
+    replicas: int, utilisation: float, score: float
+) -> None:
+    asked = decision(threshold(), replicas, utilisation=utilisation)
+    assert isinstance(asked, Scale)
+    assert asked.target == Replicas((replicas - 1,))
+    assert asked.score == pytest.approx(score)
+
+
+def test_two_replicas_at_a_third_of_the_load_stay_because_one_would_carry_too_much() -> None:
+    # 0.3 is below beta U = 0.525, but one replica would run at 0.6.
+    assert isinstance(decision(threshold(), 2, utilisation=0.3), Hold)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "utilisation"),
+    [(2, 0.5), (2, 0.125), (3, 0.16666)],  # at U; at and just inside beta U = 0.25 once one is gone
+)
+def test_the_bounds_themselves_are_tolerated(replicas: int, utilisation: float) -> None:
+    on_the_edge = threshold(high=0.5, beta=0.5)
+    held = decision(on_the_edge, replicas, utilisation=utilisation)
+    assert isinstance(held, Hold) == (utilisation != 0.16666)
+
+
+def test_all_replicas_there_may_be_are_held_however_overloaded() -> None:
+    assert isinstance(decision(threshold(), MOST, utilisation=3.0), Hold)
+
+
+def test_the_last_replica_is_held_however_idle() -> None:
+    assert isinstance(decision(threshold(), 1, utilisation=0.0), Hold)
+
+
+@pytest.mark.parametrize(
+    ("choice", "node_type"),
+    [(NodeChoice.CHEAPEST, 2), (NodeChoice.FASTEST, 1), (NodeChoice.FIRST, 0)],
+)
+def test_each_node_choice_starts_adds_and_removes_its_own_type(choice: NodeChoice, node_type: int) -> None:
+    policy = threshold(choice=choice, types=3)
+    assert policy.starting_type() == node_type
+    three = Replicas((1, 1, 1))
+    added = decision(policy, *three.counts, utilisation=0.9)
+    removed = decision(policy, *three.counts, utilisation=0.1)
+    assert isinstance(added, Scale)
+    assert added.target == three.changed(node_type, +1)
+    assert isinstance(removed, Scale)
+    assert removed.target == three.changed(node_type, -1)
+
+
+def test_where_its_own_type_does_not_run_another_is_released() -> None:
+    asked = decision(threshold(types=3), 0, 2, 0, utilisation=0.1)
+    assert isinstance(asked, Scale)
+    assert asked.target == Replicas((0, 1, 0))
+
+
+def test_the_reason_gives_utilisation_bounds_and_rate() -> None:
+    asked = decision(threshold(), 2, utilisation=0.85)
+    assert asked.reason == "+1 t0 utilisation 0.85 (bounds 0.52 to 0.70) at 50 t/s"
+
+
+@pytest.mark.parametrize(
+    ("high", "beta", "message"),
+    [(1.0, 0.75, "threshold=1.0"), (0.0, 0.75, "threshold=0.0"), (0.7, 1.0, "beta=1.0")],
+)
+def test_bounds_outside_zero_and_one_are_refused(high: float, beta: float, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        threshold(high=high, beta=beta)
