@@ -157,7 +157,11 @@ def believed_model(op: Operator) -> BelievedModel:
 
 def _linear_q(op: Operator) -> Policy:
     return LinearQ(
-        node_types=op.node_types, deployments=op.deployments, problem=op.problem, gamma=op.spec.gamma
+        node_types=op.node_types,
+        deployments=op.deployments,
+        problem=op.problem,
+        gamma=op.spec.gamma,
+        as_published=op.spec.updates_as_published,
     )
 
 

@@ -47,12 +47,13 @@ class LinearQ(CompiledPolicy[LinearQLearner]):
     # Every step moves 3 or 4 weights at once: a step size of 1 would overshoot fourfold.
     alpha: float = 0.1
     rates: LearningRates = field(default_factory=LearningRates)
+    as_published: bool = False  # that step size of 1, decaying; seeds then end up far apart
 
     def initial(self) -> LinearQLearner:
         return LinearQLearner(
             tiles=tiles(self.problem),
             gamma=self.gamma,
-            alpha=schedule(self.alpha),
+            alpha=self.rates.alpha() if self.as_published else schedule(self.alpha),
             epsilon=self.rates.epsilon(),
             last=no_decision(),
             largest_gain=np.ones(1),

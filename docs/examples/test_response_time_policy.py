@@ -1,0 +1,43 @@
+"""The contract, subclassed for both versions of the example, and that they are one policy."""
+
+from typing import Any
+
+import compiled_response_time_policy
+import numpy as np
+import pytest
+from response_time_policy import ResponseTimePolicy, simulate
+
+from penstock.data.synthetic import day_and_week
+from penstock.experiments.catalogue import build_policy, operator_of
+from penstock.experiments.run import run_spec
+from penstock.experiments.spec import Spec
+from penstock.policies.api import OperatorPolicy
+from penstock.testing.operator_policy import OperatorPolicyContract
+
+SPEC = Spec(policy="response-time", infrastructure="A:3")
+
+
+class TestResponseTimePolicy(OperatorPolicyContract):
+    """The plain one."""
+
+    def make_policy(self) -> OperatorPolicy[Any]:
+        return ResponseTimePolicy(limit_s=0.050, max_replicas=self.max_replicas)
+
+
+class TestCompiledResponseTimePolicy(OperatorPolicyContract):
+    """The compiled one, found by its name in the catalogue."""
+
+    def make_policy(self) -> OperatorPolicy[Any]:
+        spec = Spec(policy="response-time", infrastructure="A:3", max_replicas=self.max_replicas)
+        rates = np.array([100.0])
+        return build_policy(operator_of(spec, rates, rates, np.random.default_rng(1)))
+
+
+def test_plain_and_compiled_run_the_same_slots() -> None:
+    assert "response-time" in compiled_response_time_policy.POLICIES
+    rates = day_and_week(slots=3 * 1440, seed=1).rates
+    plain, _ = simulate(ResponseTimePolicy(limit_s=SPEC.slo_s, max_replicas=SPEC.max_replicas), SPEC, rates)
+    compiled = run_spec(SPEC, rates, with_history=True)
+    assert compiled.history is not None
+    assert [slot.cost for slot in plain] == compiled.history.cost.tolist()
+    assert compiled.reconfigurations_pct == pytest.approx(100 * np.mean([s.reconfigured for s in plain]))
