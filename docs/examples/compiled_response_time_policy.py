@@ -70,7 +70,6 @@ def build(op: Operator) -> CompiledPolicy[Any]:
     return CompiledResponseTime(node_types=op.node_types, deployments=op.deployments, limit_s=op.spec.slo_s)
 
 
-POLICIES["response-time"] = build
-
 if __name__ == "__main__":
+    POLICIES["response-time"] = build
     main()

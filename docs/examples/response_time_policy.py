@@ -39,7 +39,7 @@ class ResponseTimePolicy:
             return Hold("rate, response time or utilisation not measured"), memory
         total, own = seen.replicas.total, seen.replicas.counts[self.node_type]
         nearness = seen.response_time_s / self.limit_s
-        why = f"{1000 * seen.response_time_s:.0f} of {1000 * self.limit_s:.0f} ms at {seen.arrival_rate:.0f} t/s"
+        why = f"{nearness:.2f} of the response time allowed at {seen.arrival_rate:.0f} t/s"
         if nearness > 0.8 and total < self.max_replicas:
             more = seen.replicas.changed(self.node_type, +1)
             return Scale(target=more, score=min(nearness - 0.8, 1.0), reason=f"+1: {why}"), 0

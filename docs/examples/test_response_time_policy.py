@@ -2,19 +2,24 @@
 
 from typing import Any
 
-import compiled_response_time_policy
 import numpy as np
 import pytest
+from compiled_response_time_policy import build
 from response_time_policy import ResponseTimePolicy, simulate
 
 from penstock.data.synthetic import day_and_week
-from penstock.experiments.catalogue import build_policy, operator_of
+from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
 from penstock.experiments.run import run_spec
 from penstock.experiments.spec import Spec
 from penstock.policies.api import OperatorPolicy
 from penstock.testing.operator_policy import OperatorPolicyContract
 
 SPEC = Spec(policy="response-time", infrastructure="A:3")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES, "response-time", build)
 
 
 class TestResponseTimePolicy(OperatorPolicyContract):
@@ -34,7 +39,6 @@ class TestCompiledResponseTimePolicy(OperatorPolicyContract):
 
 
 def test_plain_and_compiled_run_the_same_slots() -> None:
-    assert "response-time" in compiled_response_time_policy.POLICIES
     rates = day_and_week(slots=3 * 1440, seed=1).rates
     plain, _ = simulate(ResponseTimePolicy(limit_s=SPEC.slo_s, max_replicas=SPEC.max_replicas), SPEC, rates)
     compiled = run_spec(SPEC, rates, with_history=True)

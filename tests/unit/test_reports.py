@@ -59,6 +59,6 @@ def test_claims_that_differ_come_first_on_their_page() -> None:
         ("t/failed", "1", "2", "exact", False, "because"),
         ("t/shown", "1", "3", "-", None, ""),
     ]
-    html = claims_page("title", "lead", ["a setting"], rows)
+    html = claims_page("title", "lead", ["a setting"], rows, {"QL": [("t/held", 1.0, 1.0)]})
     assert "1 claims hold, 1 do not, 1 more values" in html
     assert html.index("t/failed") < html.index("t/held")

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +57,7 @@ def reproduce(
         f"Every cell but the deep-learning rows; {len(claims)} values in {took:.0f} s.",
         taas_tables.SETTINGS,
         [(c.id, c.printed, c.shown, _tolerance(c), c.holds, c.note) for c in claims],
+        _costs(claims),
     )
     write_whole(out, page)
     if json_output:
@@ -75,6 +77,16 @@ def reproduce(
         )
     held = sum(1 for claim in claims if claim.holds)
     screen.out.print(f"{held} claims hold, {len(differing)} do not; {took:.0f} s; page: {out}")
+
+
+def _costs(claims: Sequence[Claim]) -> dict[str, list[tuple[str, float, float]]]:
+    """Average costs by policy: name, printed, measured."""
+    groups: dict[str, list[tuple[str, float, float]]] = {}
+    for claim in claims:
+        table, setting, policy, column = claim.id.split("/")
+        if column == "avg_cost" and table.startswith("table"):
+            groups.setdefault(policy, []).append((f"{table} {setting}", float(claim.printed), claim.measured))
+    return groups
 
 
 def _tolerance(claim: Claim) -> str:

@@ -29,6 +29,8 @@ SETTINGS = (
     "Costs are normalised by the largest speedup of all ten types whatever the number offered; resources are "
     "charged before the decision of the slot; QL+PDS blends in the value of the state before the decision, "
     "not of the one after it as eq. (10) says.",
+    "QL+PDS+ is told a model that is wrong by chance, and the authors' draws are not known: each note says "
+    "how far apart two means of ten runs may lie, and of 24 cells one or two are expected to be further apart.",
 )
 
 _EXACT, _REPORTED = 0.0, None
@@ -160,7 +162,7 @@ def _note(printed: dict[str, str], row: Row, outcomes: Sequence[Outcome]) -> str
         costs = [outcome.avg_cost for outcome in outcomes]
         # What the mean of as many other seeds, the authors' for instance, may differ by.
         spread = 1.96 * np.sqrt(2) * np.std(costs, ddof=1) / np.sqrt(len(costs)) / np.mean(costs)
-        notes.append(f"two such means differ by up to {100 * spread:.1f} % in 95 of 100 cases")
+        notes.append(f"two such means are within {100 * spread:.1f} % of each other in 95 of 100 cases")
     if printed["infrastructure"] == "B" and printed["node_types"] == "10":
         notes.append("speedups of B before Table 1 (7 and 10 instead of 30 and 7)")
     return "; ".join(notes)

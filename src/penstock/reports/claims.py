@@ -1,19 +1,28 @@
 """Printed beside measured, as a page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from penstock.reports.figures import printed_against_measured
 from penstock.reports.html import Page
 
 Row = tuple[str, str, str, str, bool | None, str]  # id, printed, measured, tolerance, holds, note
 
 
-def claims_page(title: str, lead: str, settings: Sequence[str], rows: Sequence[Row]) -> str:
+def claims_page(
+    title: str,
+    lead: str,
+    settings: Sequence[str],
+    rows: Sequence[Row],
+    costs: Mapping[str, Sequence[tuple[str, float, float]]],
+) -> str:
     """Every claim with its verdict; those that differ first."""
     page = Page(title, lead)
     held = sum(1 for row in rows if row[4] is True)
     failed = [row for row in rows if row[4] is False]
     shown = sum(1 for row in rows if row[4] is None)
     page.paragraph(f"{held} claims hold, {len(failed)} do not, {shown} more values are shown side by side.")
+    if costs:
+        page.plot(printed_against_measured(costs))
     if failed:
         page.heading("Where we differ")
         _table(page, failed)

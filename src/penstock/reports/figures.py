@@ -1,6 +1,6 @@
 """The plots of a comparison: what it cost, what ran, and what was traded for what."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,3 +144,26 @@ def _frontier(runs: Sequence[Run]) -> list[tuple[float, float]]:
         if not best or violations < best[-1][1]:
             best.append((resources, violations))
     return best
+
+
+def printed_against_measured(groups: Mapping[str, Sequence[tuple[str, float, float]]]) -> go.Figure:
+    """Named points (printed, measured) per group on logarithmic axes; agreement is the diagonal."""
+    figure = go.Figure()
+    everything = [value for points in groups.values() for _, *pair in points for value in pair]
+    ends = [min(everything) / 1.3, max(everything) * 1.3]
+    figure.add_scatter(
+        x=ends, y=ends, mode="lines", name="equal", line={"color": "#888888", "dash": "dot"}, hoverinfo="skip"
+    )
+    for index, (group, points) in enumerate(groups.items()):
+        figure.add_scatter(
+            x=[printed for _, printed, _ in points],
+            y=[measured for _, _, measured in points],
+            text=[name for name, _, _ in points],
+            mode="markers",
+            name=group,
+            marker={"color": _style(index)[0], "size": 9, "line": {"color": "white", "width": 1}},
+            hovertemplate="%{text}<br>printed %{x}<br>measured %{y:.4f}<extra></extra>",
+        )
+    figure.update_xaxes(title="average cost, printed", type="log", tickvals=_COST_TICKS)
+    figure.update_yaxes(title="average cost, measured", type="log", tickvals=_COST_TICKS)
+    return _layout(figure, height=520).update_layout(hovermode="closest")

@@ -53,10 +53,6 @@ def test_transition_probabilities_are_counts_on_top_of_one_stay_each() -> None:
     np.testing.assert_allclose(memory.arriving.T, counts / counts.sum(axis=1, keepdims=True))
 
 
-def test_a_level_never_left_is_expected_to_last() -> None:
-    assert model_based().initial().arriving.tolist() == np.eye(LEVELS).tolist()
-
-
 def test_the_violation_cost_of_a_state_is_blended_by_equation_5() -> None:
     policy = model_based(most=1, levels=1)
     memory = policy.initial()

@@ -1,6 +1,7 @@
-"""Value iteration against policy iteration with linear solves: another algorithm, on the states themselves."""
+"""Value iteration against policy iteration with linear solves, an algorithm of its own."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def policy_iteration(speedups: tuple[float, ...], most: int, rates: Floats) -> S
     space = space_of(types, most)
     moves = np.zeros((LEVELS, LEVELS))
     levels = [min(int(rate // 100), LEVELS - 1) for rate in rates]
-    for then, now in zip(levels, levels[1:], strict=False):
+    for then, now in pairwise(levels):
         moves[then, now] += 1
     probability = moves / moves.sum(axis=1, keepdims=True)
     deployments = [replicas_at(space, row).counts for row in range(space.replicas.size)]
