@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import Floats
-from penstock.control.loop import tick
+from penstock.control.loop import Memories, tick
 from penstock.control.ports import Plan
 from penstock.data.synthetic import day_and_week
 from penstock.domain.decision import Decision, Hold, Scale
@@ -65,16 +66,17 @@ class Reasons:
                 self.lines.append(f"{one.at_s:.0f} s: {one.operator}: {decision.reason}")
 
 
-def simulate(policy: OperatorPolicy[int], spec: Spec, rates: Floats) -> tuple[list[Slot], list[str]]:
+def simulate(policy: OperatorPolicy[Any], spec: Spec, rates: Floats) -> tuple[list[Slot], list[str]]:
     """The slots of a run that starts with one replica of the first type, and the reasons given."""
     rng = np.random.default_rng(spec.seed)
     setting = operator_of(spec, rates, rates, rng)
     world = world_of(setting, setting.deployments)
     first = Replicas((1,) + (0,) * (len(setting.node_types) - 1))
     operator = SimulatedOperator("op", world, rates, handle_of(setting.deployments, first))
-    journal, memories = Reasons(), {"op": policy.initial()}
+    journal = Reasons()
+    memories: Memories = {"op": policy.initial()}
     while not operator.finished:
-        memories = dict(tick(operator, {"op": policy}, memories, {"op": rng}, journal, operator))
+        memories = tick(operator, {"op": policy}, memories, {"op": rng}, journal, operator)
     return operator.played, journal.lines
 
 

@@ -1,5 +1,7 @@
 """The contract, subclassed for both versions of the example, and that they are one policy."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,3 +47,13 @@ def test_plain_and_compiled_run_the_same_slots() -> None:
     assert compiled.history is not None
     assert [slot.cost for slot in plain] == compiled.history.cost.tolist()
     assert compiled.reconfigurations_pct == pytest.approx(100 * np.mean([s.reconfigured for s in plain]))
+
+
+def test_the_page_shows_what_runs_here() -> None:
+    here = Path(__file__).parent
+    page = (here.parent / "add-a-policy.md").read_text(encoding="utf-8")
+    sources = [path.read_text(encoding="utf-8") for path in here.glob("*.py")]
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        assert any(block in source for source in sources), f"not in any example file:\n{block}"

@@ -27,6 +27,7 @@ __all__ = [
     "compiled_uncached",
     "frozen_floats",
     "frozen_ints",
+    "is_ours",
     "overload",
     "read_only",
 ]
@@ -86,11 +87,17 @@ def compiled(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True, forceinline=True, _nrt=False)(function))
 
 
-def compiled_uncached(function: F) -> F:
-    """The same, for arguments whose classes live outside this package.
+def is_ours(thing: Callable[..., object]) -> bool:
+    """Whether a function or class is part of this package, so that the cache knows its source."""
+    return thing.__module__.partition(".")[0] == "penstock"
 
-    A cache names the classes it was compiled for; an entry of a class that a later process
-    cannot import would make the whole cache unreadable to it.
+
+def compiled_uncached(function: F) -> F:
+    """The same, for functions and classes from outside this package.
+
+    The cache is named after our sources only, so it would serve theirs stale; and it names
+    the classes it was compiled for, so one that a later process cannot import would make
+    the whole cache unreadable to it.
     """
     return cast(F, numba.njit(nogil=True, forceinline=True, _nrt=False)(function))
 

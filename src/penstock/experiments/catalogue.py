@@ -16,7 +16,7 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.experiments.presets import scenario
 from penstock.experiments.spec import Spec
-from penstock.perf.deployments import Deployments, deployments, handle_of, with_types
+from penstock.perf.deployments import Deployments, cost_of, deployments, handle_of, speed_of, with_types
 from penstock.perf.operator import response_time
 from penstock.perf.queueing import QueueModel, m_g_1, m_m_1
 from penstock.policies.kernel import CompiledPolicy
@@ -86,7 +86,10 @@ def operator_of(spec: Spec, rates: Floats, training: Floats, rng: Generator) -> 
 
 
 def _fixed(op: Operator) -> Policy:
-    """Static peak provisioning: the cheapest identical replicas that meet the objective at the peak."""
+    """Static peak provisioning: the cheapest identical replicas that meet the objective at the peak.
+
+    Where none does, those that come closest: the fastest response, then the most capacity.
+    """
     peak = float(op.rates.max())
     candidates = [
         Replicas(tuple(count if index == node_type else 0 for index in range(len(op.node_types))))
@@ -96,10 +99,12 @@ def _fixed(op: Operator) -> Policy:
         )
     ]
 
-    def merit(replicas: Replicas) -> tuple[bool, float]:
-        time = response_time(op.queue, op.deployments, handle_of(op.deployments, replicas), peak)
-        price = sum(n * t.price for n, t in zip(replicas.counts, op.node_types, strict=True))
-        return time > op.spec.slo_s, price
+    def merit(replicas: Replicas) -> tuple[float, float]:
+        handle = handle_of(op.deployments, replicas)
+        time = response_time(op.queue, op.deployments, handle, peak)
+        if time <= op.spec.slo_s:
+            return 0.0, cost_of(op.deployments, handle)
+        return time, -speed_of(op.deployments, handle)
 
     return Fixed(node_types=op.node_types, deployments=op.deployments, replicas=min(candidates, key=merit))
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.random import Generator
 
-from penstock.compiled import compiled, overload
+from penstock.compiled import compiled, compiled_uncached, is_ours, overload
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
@@ -43,7 +43,7 @@ def step_of(memory: type) -> Callable[[S], S]:
     """Register a function as the step of every policy with this class of memory, and compile it."""
 
     def register(function: S) -> S:
-        kernel = compiled(function)
+        kernel = compiled(function) if is_ours(function) else compiled_uncached(function)
         _STEPS[memory] = kernel
         return kernel
 

@@ -20,7 +20,7 @@ class Estimate:
     half_width: float | None
 
     def shown(self, decimals: int) -> str:
-        spread = "" if not self.half_width else f" ± {self.half_width:.{decimals}f}"
+        spread = "" if not self.half_width else f"±{self.half_width:.{decimals}f}"
         return f"{self.mean:.{decimals}f}{spread}"
 
 

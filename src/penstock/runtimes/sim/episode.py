@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from penstock.compiled import Floats, Ints, compiled, compiled_uncached
+from penstock.compiled import Floats, Ints, compiled, compiled_uncached, is_ours
 from penstock.perf.deployments import Deployments, cost_of, count_of
 from penstock.perf.operator import response_time, utilisation
 from penstock.perf.queueing import QueueModel
@@ -107,8 +107,7 @@ def run(
     world: World, memory: Any, rates: Floats, here: int, rng: Generator, totals: Totals, trail: Trail
 ) -> int:
     """Run the policy over these rates from deployment `here`; returns the deployment at the end."""
-    ours = type(memory).__module__.startswith("penstock.")
-    episode = _cached_episode if ours else _uncached_episode
+    episode = _cached_episode if is_ours(type(memory)) else _uncached_episode
     return episode(world, memory, rates, here, rng, totals, trail)
 
 
