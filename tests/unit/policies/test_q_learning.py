@@ -185,12 +185,12 @@ def test_a_live_learner_makes_room_before_its_hashed_table_fills_up(monkeypatch:
     policy = q_learning(expected_steps=1)
     memory = policy.initial()
     size = memory.q.keys.size
-    while 2 * memory.q.used[0] <= size:
-        key = 1000 + int(memory.q.used[0])
+    keys = range(1000, 1000 + size // 2 + 1)  # one more than half
+    for key in keys:
         memory.q.values[row_to_write(memory.q, key), NOTHING] = key
     ready = policy.prepared(memory)
     assert (memory.q.keys.size, ready.q.keys.size) == (size, 2 * size)
-    for key in range(1000, 1000 + int(memory.q.used[0])):
+    for key in keys:
         assert ready.q.values[row_to_read(ready.q, key), NOTHING] == key
 
 
