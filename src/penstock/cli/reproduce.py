@@ -11,18 +11,18 @@ import typer
 from penstock.cli import options, screen
 from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
-from penstock.experiments import taas_tables
-from penstock.experiments.claims import Claim
+from penstock.experiments.claims import Claim, Progress, Traces
+from penstock.experiments.reproductions import REPRODUCTIONS
 from penstock.files import write_whole
 from penstock.reports.claims import claims_page
 
-NAMES = ("taas-tables",)
 _USUAL_PLACES = ("../shared/data", "data", ".")
 
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"What to reproduce: {', '.join(NAMES)}; all if left out.")
+        list[str] | None,
+        typer.Argument(help=f"What to reproduce: {', '.join(REPRODUCTIONS)}; all if left out."),
     ] = None,
     data: Annotated[
         Path | None,
@@ -39,23 +39,22 @@ def reproduce(
 
     Needs the real traces the tables were made with.
     """
-    for name in names or NAMES:
-        if name not in NAMES:
-            raise InputError(f"reproduce '{name}': unknown; choose one of {', '.join(NAMES)}")
+    wanted = list(dict.fromkeys(names or REPRODUCTIONS))
+    for name in wanted:
+        if name not in REPRODUCTIONS:
+            raise InputError(f"reproduce '{name}': unknown; choose one of {', '.join(REPRODUCTIONS)}")
     traces = _traces(data)
+    claims: list[Claim] = []
     began = time.perf_counter()
-    with screen.progress("Tables 2-5 of seed 001", None) as bar:
-        claims = taas_tables.reproduce(
-            traces,
-            threads=options.default_threads(threads),
-            started=bar.of,
-            done=lambda outcome: bar.advance(),
-        )
+    for name in wanted:
+        with screen.progress(name, None) as bar:
+            progress = Progress(of=bar.of, advance=bar.advance)
+            claims += REPRODUCTIONS[name].run(traces, options.default_threads(threads), progress)
     took = time.perf_counter() - began
     page = claims_page(
-        "Tables 2-5 of TAAS 2023, reproduced",
-        f"Every cell but the deep-learning rows; {len(claims)} values in {took:.0f} s.",
-        taas_tables.SETTINGS,
+        "Reproduced: " + "; ".join(REPRODUCTIONS[name].title for name in wanted),
+        f"{len(claims)} values, measured beside printed, in {took:.0f} s.",
+        [setting for name in wanted for setting in REPRODUCTIONS[name].settings],
         [(c.id, c.printed, c.shown, _tolerance(c), c.holds, c.note) for c in claims],
         _costs(claims),
     )
@@ -95,13 +94,13 @@ def _tolerance(claim: Claim) -> str:
     return "exact" if claim.tolerance == 0 else f"{claim.tolerance:.0%}"
 
 
-def _traces(data: Path | None) -> taas_tables.Traces:
+def _traces(data: Path | None) -> Traces:
     given = data or (Path(os.environ["PENSTOCK_DATA"]) if os.environ.get("PENSTOCK_DATA") else None)
     places = [given] if given else [Path(place) for place in _USUAL_PLACES]
     for place in places:
         rates = place / "rates"
         if (rates / "taxi.txt").exists():
-            return taas_tables.Traces(
+            return Traces(
                 taxi=read_trace(rates / "taxi.txt").rates,
                 taxi_last_month=read_trace(rates / "taxi-last-month.txt").rates,
                 tweets=read_trace(rates / "tweets.txt").rates,

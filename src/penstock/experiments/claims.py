@@ -1,7 +1,10 @@
 """A claim: something printed in a paper, what we measured, and whether the two agree."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from penstock.compiled import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +44,20 @@ def shown_like(printed: str, measured: float) -> str:
     decimals = len(text.partition(".")[2])
     rounded = f"{measured:.{decimals}f}"
     return f"<{text}" if printed.startswith("<") and measured < float(text) else rounded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traces:
+    """The real arrival rates the papers' results were made with."""
+
+    taxi: Floats
+    taxi_last_month: Floats
+    tweets: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How a long reproduction tells how far it is."""
+
+    of: Callable[[int], None]  # how many steps there are
+    advance: Callable[[], None]  # one of them is done

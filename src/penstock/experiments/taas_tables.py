@@ -8,7 +8,7 @@ from importlib.resources import files
 import numpy as np
 
 from penstock.compiled import Floats
-from penstock.experiments.claims import Claim, shown_like
+from penstock.experiments.claims import Claim, Progress, Traces, shown_like
 from penstock.experiments.presets import WORKLOADS
 from penstock.experiments.run import Outcome, run_specs
 from penstock.experiments.spec import Spec
@@ -66,16 +66,9 @@ ROWS: dict[str, Row] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traces:
-    """The real arrival rates the tables were made with."""
-
-    taxi: Floats
-    taxi_last_month: Floats
-    tweets: Floats
-
-    def rates(self, name: str) -> Floats:
-        return self.taxi[:TAXI_SLOTS] if name == "taxi" else self.tweets
+def rates_of(traces: Traces, name: str) -> Floats:
+    """The slots the published runs used."""
+    return traces.taxi[:TAXI_SLOTS] if name == "taxi" else traces.tweets
 
 
 Job = tuple[Spec, Floats, Floats | None]
@@ -89,14 +82,12 @@ class _Pending:
     claims: Callable[[Sequence[Outcome]], list[Claim]]
 
 
-def reproduce(
-    traces: Traces, *, threads: int, started: Callable[[int], None], done: Callable[[Outcome], None]
-) -> list[Claim]:
-    """Run everything and compare; `started` hears how many runs there are, `done` of each that ends."""
+def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
+    """Run everything and compare."""
     pending = [*_table_rows(traces), *_reference_results(traces)]
     jobs = [job for item in pending for job in item.jobs]
-    started(len(jobs))
-    outcomes = iter(run_specs(jobs, threads=threads, done=done))
+    progress.of(len(jobs))
+    outcomes = iter(run_specs(jobs, threads=threads, done=lambda outcome: progress.advance()))
     return [claim for item in pending for claim in item.claims([next(outcomes) for _ in item.jobs])]
 
 
@@ -127,7 +118,7 @@ def _table_rows(traces: Traces) -> Iterator[_Pending]:
                     seed=seed,
                     as_published=True,
                 ),
-                traces.rates(printed["trace"]),
+                rates_of(traces, printed["trace"]),
                 None,
             )
             for seed in range(1, row.seeds + 1)
@@ -231,7 +222,7 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
         ),
     )
     for name, printed, tolerance, note, spec in listed:
-        job: Job = (spec, traces.rates("taxi"), traces.taxi_last_month)
+        job: Job = (spec, rates_of(traces, "taxi"), traces.taxi_last_month)
         yield _Pending((job,), _reference_claim(name, printed, tolerance, note))
 
 

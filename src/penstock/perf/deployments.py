@@ -56,6 +56,7 @@ def deployments(
     enumerated = comb(types + max_replicas, types) - 1 <= enumerate_up_to
     counts = _all_counts(types, max_replicas) if enumerated else np.zeros((0, types), dtype=np.int64)
     packed = _pack(counts, bits)
+    slowest, speed, cost = _consequences(packed, bits, speedup, price)
     return Deployments(
         speedup=speedup,
         price=price,
@@ -65,9 +66,9 @@ def deployments(
         packed=frozen_ints(packed),
         successor=frozen_ints(_successors(counts, packed, bits, max_replicas)),
         replicas=frozen_ints(counts.sum(axis=1)),
-        slowest=frozen_floats(_slowest(counts, speedup)),
-        speed=frozen_floats(counts @ speedup),
-        cost=frozen_floats(counts @ price),
+        slowest=slowest,
+        speed=speed,
+        cost=cost,
     )
 
 
@@ -75,14 +76,9 @@ def with_types(space: Deployments, *, speedup: Floats, price: Floats) -> Deploym
     """The same deployments with other speeds or prices: same handles, other consequences."""
     if not len(speedup) == len(price) == space.speedup.size:
         raise InputError(f"{len(speedup)} speeds and {len(price)} prices for {space.speedup.size} node types")
-    counts = _unpack(space.packed, space.bits, len(speedup))
-    return space._replace(
-        speedup=frozen_floats(speedup),
-        price=frozen_floats(price),
-        slowest=frozen_floats(_slowest(counts, speedup)),
-        speed=frozen_floats(counts @ speedup),
-        cost=frozen_floats(counts @ price),
-    )
+    speedup, price = frozen_floats(speedup), frozen_floats(price)
+    slowest, speed, cost = _consequences(space.packed, space.bits, speedup, price)
+    return space._replace(speedup=speedup, price=price, slowest=slowest, speed=speed, cost=cost)
 
 
 def handle_of(space: Deployments, replicas: Replicas) -> int:
@@ -133,9 +129,24 @@ def _unpack(packed: Ints, bits: int, types: int) -> Ints:
     return unpacked
 
 
-def _slowest(counts: Ints, speedup: Floats) -> Floats:
-    slowest: Floats = np.where(counts > 0, speedup, np.inf).min(axis=1, initial=np.inf)
-    return slowest
+def _consequences(packed: Ints, bits: int, speedup: Floats, price: Floats) -> tuple[Floats, Floats, Floats]:
+    """Slowest speedup, sum of speedups and sum of prices, per row."""
+    slowest, speed, cost = np.full(packed.size, np.inf), np.zeros(packed.size), np.zeros(packed.size)
+    _fill(frozen_ints(packed), bits, speedup, price, slowest, speed, cost)
+    return frozen_floats(slowest), frozen_floats(speed), frozen_floats(cost)
+
+
+@compiled
+def _fill(
+    packed: Ints, bits: int, speedup: Floats, price: Floats, slowest: Floats, speed: Floats, cost: Floats
+) -> None:
+    for row in range(packed.size):
+        for node_type in range(speedup.size):
+            count = (packed[row] >> (bits * (speedup.size - 1 - node_type))) & ((1 << bits) - 1)
+            if count > 0:
+                slowest[row] = min(slowest[row], speedup[node_type])
+                speed[row] += count * speedup[node_type]
+                cost[row] += count * price[node_type]
 
 
 def _successors(counts: Ints, packed: Ints, bits: int, max_replicas: int) -> Ints:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.compiled import Floats, compiled
+from penstock.compiled import Floats, Ints, compiled, frozen_ints
 from penstock.domain.errors import InputError
-from penstock.perf.deployments import NOTHING, count_of, replicas_of
+from penstock.perf.deployments import NOTHING, count_of, counts_at, replicas_of
 from penstock.policies.rl.problem import Problem
 
 LEVEL_TILES = 15
@@ -26,6 +26,7 @@ class Tiles(NamedTuple):
     grid: Floats
     shifted_grid: Floats
     stripes: Floats
+    types_in_use: Ints  # bit mask per enumerated deployment, first type least significant
     lowest_stripe: int  # y - 2x of the first
     stripe_width: int
 
@@ -45,6 +46,7 @@ def tiles(problem: Problem) -> Tiles:
         np.zeros(shape),
         np.zeros(shape),
         np.zeros((highest - lowest) // width + 1),
+        frozen_ints(_masks(problem)),
         lowest,
         width,
     )
@@ -56,9 +58,19 @@ def interval(value: float, low: float, high: float, cells: int) -> int:
     return max(int(np.ceil(cells * (value - low) / (high - low))) - 1, 0)
 
 
+def _masks(problem: Problem) -> Ints:
+    rows = np.arange(problem.deployments.replicas.size)
+    used = counts_at(problem.deployments, rows) > 0
+    masks: Ints = (used << np.arange(used.shape[1])).sum(axis=1, dtype=np.int64)
+    return masks
+
+
 @compiled
-def types_in_use(problem: Problem, deployment: int) -> int:
-    """The set of node types in use as a bit mask, first type least significant."""
+def types_in_use(me: Tiles, deployment: int) -> int:
+    """The set of node types in use as a bit mask."""
+    if me.types_in_use.size > 0:
+        return int(me.types_in_use[deployment])
+    problem = me.problem
     mask = 0
     for node_type in range(problem.deployments.speedup.size):
         if count_of(problem.deployments, deployment, node_type) > 0:
@@ -77,7 +89,7 @@ def active(me: Tiles, deployment: int, level: int) -> tuple[int, int, int, int, 
         interval(replicas, 1.0, most + 1.0, most + 1),
         interval(level, 0.0, levels, LEVEL_TILES),
         interval(level, -tile_height / 2.0, levels + 1.0, LEVEL_TILES),
-        types_in_use(me.problem, deployment),
+        types_in_use(me, deployment),
         (level - 2 * replicas - me.lowest_stripe) // me.stripe_width,
     )
 

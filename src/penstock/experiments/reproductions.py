@@ -1,0 +1,25 @@
+"""What can be reproduced, by name."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.experiments import taas_tables
+from penstock.experiments.claims import Claim, Progress, Traces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """One table or figure of a paper."""
+
+    title: str
+    settings: Sequence[str]  # what the reader must know, a paragraph each
+    run: Callable[[Traces, int, Progress], list[Claim]]  # (traces, threads, progress)
+
+
+REPRODUCTIONS: Mapping[str, Reproduction] = {
+    "taas-tables": Reproduction(
+        title="Tables 2-5 of seed 001 (TAAS 2023), every row but the deep ones",
+        settings=taas_tables.SETTINGS,
+        run=taas_tables.reproduce,
+    ),
+}
