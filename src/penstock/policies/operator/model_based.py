@@ -51,8 +51,21 @@ class ModelLearner(NamedTuple):
     every_step_until: int
     interval_growth: float
     longest_interval: float
-    along_levels_only: bool
+    learns_costs: bool
+    bounds_levels: bool  # an observed cost bounds other levels of its deployment
+    bounds_deployments: bool  # and those of deployments it is comparable with
     scratch: Floats
+
+
+class Sweeps(NamedTuple):
+    """When all states are backed up: at every step at first, then at intervals that grow."""
+
+    every_step_until: int = 25
+    interval_growth: float = 1.02
+    longest_interval: float = 50_000.0
+
+
+SWEEPS = Sweeps()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,27 +84,42 @@ class ModelBased(CompiledPolicy[ModelLearner]):
         need_enumeration(self.problem, "model-based")
 
     def initial(self) -> ModelLearner:
-        p = self.problem
-        return ModelLearner(
-            values=post_decision(p, writes=0),
+        learner = model_learner(
+            self.problem,
             gamma=self.gamma,
             alpha=self.rates.alpha(),
-            last=no_decision(),
-            largest_gain=np.ones(1),
-            moves=np.eye(p.levels),
-            arriving=np.eye(p.levels),
-            unknown=np.zeros((p.deployments.replicas.size, p.levels)),
-            clock=np.zeros(2, dtype=np.int64),
-            interval=np.ones(1),
-            every_step_until=self.every_step_until,
-            interval_growth=self.interval_growth,
-            longest_interval=self.longest_interval,
-            along_levels_only=self.as_published,
-            scratch=np.empty((2, p.levels)),
+            sweeps=Sweeps(self.every_step_until, self.interval_growth, self.longest_interval),
         )
+        return learner._replace(bounds_levels=True, bounds_deployments=not self.as_published)
 
     def explain(self, memory: ModelLearner, seen: Seen) -> str:
         return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))
+
+
+def model_learner(
+    p: Problem, *, gamma: float, alpha: Schedule, sweeps: Sweeps, known_costs: Floats | None = None
+) -> ModelLearner:
+    """Knows nothing of the rates; learns violation costs state by state unless they are known."""
+    costs = np.zeros((p.deployments.replicas.size, p.levels)) if known_costs is None else known_costs.copy()
+    return ModelLearner(
+        values=post_decision(p, writes=0),
+        gamma=gamma,
+        alpha=alpha,
+        last=no_decision(),
+        largest_gain=np.ones(1),
+        moves=np.eye(p.levels),
+        arriving=np.eye(p.levels),
+        unknown=costs,
+        clock=np.zeros(2, dtype=np.int64),
+        interval=np.ones(1),
+        every_step_until=sweeps.every_step_until,
+        interval_growth=sweeps.interval_growth,
+        longest_interval=sweeps.longest_interval,
+        learns_costs=known_costs is None,
+        bounds_levels=False,
+        bounds_deployments=False,
+        scratch=np.empty((2, p.levels)),
+    )
 
 
 @compiled
@@ -115,8 +143,10 @@ def learn_cost(me: ModelLearner, here: int, level: int, cost: float) -> None:
     if learned == before:
         return
     me.unknown[here, level] = learned
+    if not me.bounds_levels:
+        return
     space = me.values.problem.deployments
-    first, end = (here, here + 1) if me.along_levels_only else (0, space.replicas.size)
+    first, end = (0, space.replicas.size) if me.bounds_deployments else (here, here + 1)
     for other in range(first, end):
         no_better = (
             space.replicas[other] <= space.replicas[here] and space.slowest[other] <= space.slowest[here]
@@ -154,7 +184,8 @@ def model_based_step(me: ModelLearner, seen: Seen, rng: Generator) -> tuple[int,
     carried_out = action_carried_out(me.last, here)
     if carried_out != UNKNOWN:
         learn_move(me, level_then(me.last), level)
-        learn_cost(me, here, level, unknown_cost(p, seen))
+        if me.learns_costs:
+            learn_cost(me, here, level, unknown_cost(p, seen))
         if time_to_sweep(me):
             sweep(p, me.values.v, me.arriving, me.unknown, me.gamma, me.scratch)
     action, least, stay = best_action(me.values, here, level)

@@ -50,25 +50,29 @@ class ValueIteration(CompiledPolicy[Plan]):
 
     def initial(self) -> Plan:
         p = self.problem
-        values = post_decision(p, writes=0)
-        known_transitions = transitions(levels_of(p, self.training), p.levels)
-        unknown = violation_costs(p, self.queue)
-        sweeps = iterate(
+        return planned(
             p,
-            values.v,
-            known_transitions.T.copy(),
-            unknown,
-            self.gamma,
-            self.tolerance,
-            np.empty((2, p.levels)),
+            transitions(levels_of(p, self.training), p.levels),
+            violation_costs(p, self.queue),
+            gamma=self.gamma,
+            tolerance=self.tolerance,
         )
-        return Plan(values, np.ones(1), int(sweeps))
 
     def informed(self, memory: Plan, deployments: Deployments) -> Plan:
         return memory  # planned off-line, with the prices of that day
 
     def explain(self, memory: Plan, seen: Seen) -> str:
         return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))
+
+
+def planned(
+    problem: Problem, known_transitions: Floats, unknown: Floats, *, gamma: float, tolerance: float
+) -> Plan:
+    """The plan for known transitions of the level and known violation costs of (deployment, level)."""
+    values = post_decision(problem, writes=0)
+    scratch = np.empty((2, problem.levels))
+    sweeps = iterate(problem, values.v, known_transitions.T.copy(), unknown, gamma, tolerance, scratch)
+    return Plan(values, np.ones(1), int(sweeps))
 
 
 @compiled_allocating

@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.compiled import Ints, compiled, compiled_allocating, frozen_ints
 from penstock.perf.deployments import NOTHING, NOWHERE, Deployments, actions_of, after
-from penstock.perf.operator import response_time
+from penstock.perf.operator import response_time, utilisation
 from penstock.perf.queueing import QueueModel, m_m_1
 from penstock.policies.rl.problem import Problem, known_cost
 from penstock.policies.rl.tables import ValueTable, row_to_read, value_at, value_table
@@ -63,7 +63,8 @@ def expected_violation(
 ) -> bool:
     """Whether the believed model expects a violation if the level (taken at its midpoint) stays."""
     rate = (level + 0.5) * problem.quantum
-    return response_time(queue, believed, deployment, rate) > problem.max_response_time_s
+    late = response_time(queue, believed, deployment, rate) > problem.max_response_time_s
+    return late or utilisation(queue, believed, deployment, rate) > problem.max_utilisation
 
 
 @compiled_allocating

@@ -1,5 +1,6 @@
 """The auto-scaling problem of one operator as a Markov decision process, in arrays (seed 001, sec. 4.1)."""
 
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ class Problem(NamedTuple):
     levels: int
     quantum: float  # tuples/s per level
     max_response_time_s: float
+    max_utilisation: float  # a utilisation above it is a violation too; infinite: none is
     performance: float  # weights
     resources: float
     reconfiguration: float
@@ -32,18 +34,26 @@ def operator_problem(
     max_response_time_s: float,
     weights: Weights,
     cost_scale: float | None = None,
+    max_utilisation: float = inf,
 ) -> Problem:
-    """The problem with the paper's normalisation C_max unless another is given."""
+    """The problem with the paper's normalisation C_max unless another is given.
+
+    A manager that knows no response-time limit of its own may be given a target
+    utilisation instead (seed 003, eq. 2): `max_response_time_s=inf` and `max_utilisation`.
+    """
     if levels < 1:
         raise InputError(f"levels={levels}; at least one is needed")
     if not max_rate > 0:
         raise InputError(f"max_rate={max_rate}; it must be positive")
+    if not max_utilisation > 0:
+        raise InputError(f"max_utilisation={max_utilisation}; it must be positive")
     scale = deployments.max_replicas * float(deployments.price.max()) if cost_scale is None else cost_scale
     return Problem(
         deployments=deployments,
         levels=int(levels),
         quantum=max_rate / levels,
         max_response_time_s=float(max_response_time_s),
+        max_utilisation=float(max_utilisation),
         performance=weights.performance,
         resources=weights.resources,
         reconfiguration=weights.reconfiguration,
@@ -82,5 +92,6 @@ def known_cost(problem: Problem, action: int, target: int) -> float:
 
 @compiled
 def unknown_cost(problem: Problem, seen: Seen) -> float:
-    """The part only the next interval tells: whether the response time was exceeded."""
-    return problem.performance if seen.response_time_s > problem.max_response_time_s else 0.0
+    """The part only the next interval tells: whether the response time or utilisation was exceeded."""
+    late = seen.response_time_s > problem.max_response_time_s
+    return problem.performance if late or seen.utilisation > problem.max_utilisation else 0.0

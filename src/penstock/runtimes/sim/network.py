@@ -52,11 +52,13 @@ def run_application(
     source_rates: Floats,
     *,
     latency_at_source_rate: bool = False,
+    passes_all: bool = False,
 ) -> ApplicationRun:
     """Run every operator's policy over the rates that reach it.
 
     `latency_at_source_rate` evaluates response times as if every operator received the
     source's rate, as the published simulator does; its managers see the real rate either way.
+    `passes_all` lets a saturated operator pass on all it receives (seed 003: lambda_o = Lambda).
     """
     slots = source_rates.size
     leaving: dict[str, Floats] = {source.name: source_rates for source in application.sources}
@@ -79,7 +81,9 @@ def run_application(
         charged = trail.deployment if world.charge_before else np.append(trail.deployment[1:], last)
         resources += _costs(world.deployments, charged)
         reconfigured |= trail.reconfigured
-        passed = _throughputs(world.queue, world.deployments, trail.deployment, rates)
+        passed = (
+            rates if passes_all else _throughputs(world.queue, world.deployments, trail.deployment, rates)
+        )
         leaving[operator.name] = operator.selectivity * passed
         arriving[operator.name] = rates
         handles[operator.name] = trail.deployment

@@ -1,0 +1,1 @@
+"""Application Managers: each decides for all operators of an application at once."""

@@ -1,0 +1,148 @@
+"""One manager for all operators: the centralised elasticity problem of seed 003, planned or learned.
+
+States are (k_1, ..., k_N, level of the application's rate), actions all combinations of one
+more, one fewer and nothing, costs as eq. (1). On joint deployments (`perf.joint`) this is the
+decision process of a single operator with a larger table, so the steps are those of value
+iteration and of model-based learning:
+
+- `CentralisedMdp`: transitions and response times known, value iteration (eq. 4).
+- `CentralisedLearner`: Alg. 1. Transitions learned (eq. 5); violation costs known ("RL+")
+  or learned state by state (eq. 6).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.random import Generator
+
+from penstock.compiled import Floats
+from penstock.domain.application import Application
+from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective
+from penstock.domain.observation import OperatorObservation
+from penstock.perf.deployments import handle_of, replicas_at
+from penstock.perf.joint import JointQueues, joint_deployments, joint_response_times
+from penstock.policies.kernel import Seen, copied, step
+from penstock.policies.operator.model_based import SWEEPS, ModelLearner, Sweeps, model_learner
+from penstock.policies.operator.value_iteration import Plan, planned
+from penstock.policies.rl.post_decision import greedy_reason
+from penstock.policies.rl.problem import Problem, level_of, operator_problem
+from penstock.policies.rl.schedules import schedule
+
+K = TypeVar("K", Plan, ModelLearner)
+
+
+def application_problem(
+    application: Application, objective: Objective, *, levels: int, max_rate: float
+) -> Problem:
+    """Eq. (1): resources over N * K_max, reconfiguration if any operator changes, one limit end to end."""
+    if objective.per_path_s:
+        raise InputError(
+            f"application '{application.name}': a centralised manager takes one limit for all paths"
+        )
+    slowest = max(
+        sum(application.operator(name).service_time_s for name in path) for path in application.paths
+    )
+    if slowest >= objective.response_time_s:
+        raise InputError(
+            f"application '{application.name}': service times on its longest path sum to {slowest:.3f} s, "
+            f"which is not below the objective of {objective.response_time_s:g} s: "
+            "every interval would violate"
+        )
+    return operator_problem(
+        joint_deployments([operator.max_replicas for operator in application.operators]),
+        levels=levels,
+        max_rate=max_rate,
+        max_response_time_s=objective.response_time_s,
+        weights=objective.weights,
+    )
+
+
+def joint_violation_costs(problem: Problem, queues: JointQueues, level_rates: Floats) -> Floats:
+    """w_SLA where the end-to-end response time exceeds the limit, per (joint deployment, level)."""
+    late = joint_response_times(queues, problem.deployments, level_rates) > problem.max_response_time_s
+    costs: Floats = np.where(late, problem.performance, 0.0)
+    return costs
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentralisedManager(Generic[K]):
+    """What planner and learner share: all operators' observations in, a decision for each out."""
+
+    application: Application
+    problem: Problem
+    gamma: float = 0.99
+
+    def initial(self) -> K:
+        raise NotImplementedError
+
+    def decide(
+        self, memory: K, seen: Mapping[str, OperatorObservation], source_rate: float | None, rng: Generator
+    ) -> tuple[dict[str, Decision], K]:
+        """One decision for every operator, from what all of them and the sources report."""
+        names = [operator.name for operator in self.application.operators]
+        missing = [
+            name
+            for name in names
+            if name not in seen or seen[name].response_time_s is None or seen[name].utilisation is None
+        ]
+        if missing or source_rate is None:
+            # A joint state with a hole is no state: blind in one operator is blind in all.
+            what = f"operators {', '.join(missing)} not measured" if missing else "source rate not measured"
+            return {name: Hold(what) for name in names}, memory
+        times = {name: float(seen[name].response_time_s or 0.0) for name in names}
+        now = [seen[name].replicas.total for name in names]
+        joint = Seen(
+            handle_of(self.problem.deployments, Replicas(tuple(now))),
+            float(source_rate),
+            max(sum(times[name] for name in path) for path in self.application.paths),
+            max(float(seen[name].utilisation or 0.0) for name in names),
+        )
+        memory = copied(memory)
+        target, score = step(memory, joint, rng)
+        why = greedy_reason(memory.values, joint.deployment, joint.rate, level_of(self.problem, joint.rate))
+        wanted = replicas_at(self.problem.deployments, target).counts
+        decisions: dict[str, Decision] = {}
+        for name, old, new in zip(names, now, wanted, strict=True):
+            if new == old:
+                decisions[name] = Hold(f"{old} replicas fit {why}")
+            else:
+                reason = f"{new - old:+d} {why}"
+                decisions[name] = Scale(target=Replicas((new,)), score=float(score), reason=reason)
+        return decisions, memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentralisedMdp(CentralisedManager[Plan]):
+    """Plans once over the joint space with everything known, then follows the plan."""
+
+    transitions: Floats  # P(l'|l)
+    violation_costs: Floats  # per (joint deployment, level)
+    tolerance: float = 1e-4  # largest change of any value in the last sweep
+
+    def initial(self) -> Plan:
+        return planned(
+            self.problem, self.transitions, self.violation_costs, gamma=self.gamma, tolerance=self.tolerance
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentralisedLearner(CentralisedManager[ModelLearner]):
+    """Alg. 1 over the joint space; it starts by believing that nothing violates, unless it is told."""
+
+    violation_costs: Floats | None = None  # the known response-time model; None: learn them by eq. (6)
+    alpha: float = 0.1
+    sweeps: Sweeps = SWEEPS
+
+    def initial(self) -> ModelLearner:
+        return model_learner(
+            self.problem,
+            gamma=self.gamma,
+            alpha=schedule(self.alpha),
+            sweeps=self.sweeps,
+            known_costs=self.violation_costs,
+        )
