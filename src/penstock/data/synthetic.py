@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from penstock.compiled import Floats
+from penstock.compiled import Floats, Ints
 from penstock.domain.errors import InputError
 from penstock.domain.trace import SLOTS_PER_DAY, Trace
 
@@ -46,3 +46,20 @@ def _bursts(rng: np.random.Generator, slots: int) -> Floats:
         fading = rng.uniform(0.2, 0.8) * np.exp(-np.arange(min(120, slots - int(start))) / 20)
         extra[start : start + fading.size] += fading
     return extra
+
+
+def markov_levels(transitions: Floats, *, slots: int, seed: int, start: int = 0) -> Ints:
+    """Levels that move by these probabilities (row: from, column: to), for as many slots."""
+    if not 0 <= start < len(transitions):
+        raise InputError(f"start={start}; there are {len(transitions)} levels")
+    upto = np.cumsum(transitions, axis=1)
+    # Rounding may leave the last sum a hair below 1, and a draw above it would fall off the end.
+    upto[transitions.sum(axis=1) > 0] /= upto[transitions.sum(axis=1) > 0, -1:]
+    chance = np.random.default_rng(seed).random(slots)
+    levels = np.empty(slots, dtype=np.int64)
+    level = start
+    for slot in range(slots):
+        levels[slot] = level
+        if upto[level, -1] > 0:  # a level never left is never left
+            level = int(np.searchsorted(upto[level], chance[slot], side="right"))
+    return levels
