@@ -41,27 +41,29 @@ MONTH = 30 * 1440
 SEED = 1
 LOWER_EDGE, MIDPOINT = 0.0, 0.5  # where in its level a rate is taken to be
 SLA_PER_OPERATOR_S = 0.65
-CHECKED_SLA_S = 1.65
 SLA_AXIS_S = (1.0, 1.2, 1.4, 1.65, 1.8, 1.95, 2.1, 2.3, 2.6)
-TARGETS = (0.6, 0.7, 0.8)
+AGENTS = {"decentralised .6": 0.6, "decentralised .7": 0.7, "decentralised .8": 0.8}
 # Alg. 1 backs up all states at every step; at most ten slots apart costs a tenth of the time.
 OFTEN = Sweeps(longest_interval=10)
 
 SETTINGS = (
-    "One year of workload (525,600 slots of a minute), generated with seed 1 from the level transitions of the "
-    "whole Taxi trace; levels of 20 tuples/min. A pipeline of M/D/1 operators with service rates 3.7, 3.3, 2.7 "
-    "and 3.3 tuples/s, up to 5 instances each, every operator receiving the source's rate; weights .4 violations, "
-    ".4 reconfigurations, .2 resources; gamma .99, alpha .1. All start with one instance per operator.",
-    "The printed T_SLA of 650 ms cannot be met by three operators: their service times alone sum to 943 ms. Here "
-    "it is 650 ms per operator, 1.95 s for three, and rates stand at the midpoint of their level: with "
-    "nothing else chosen, every average cost of Table 1 then comes out within 5 %. The axis of T_SLA shows what other "
-    "limits give.",
-    "The independent computation (sla-1.65-s) has T_SLA = 1.65 s and rates at the lower edge of their level.",
+    "One year of workload (525,600 slots of a minute), generated with seed 1 from the level transitions of "
+    "the whole Taxi trace; levels of 20 tuples/min. A pipeline of M/D/1 operators with service rates 3.7, "
+    "3.3, 2.7 and 3.3 tuples/s, up to 5 instances each, every operator receiving the source's rate; weights "
+    ".4 violations, .4 reconfigurations, .2 resources; gamma .99, alpha .1. Runs start with one each.",
+    "The printed T_SLA of 650 ms cannot be met by three operators: their service times alone sum to 943 ms. "
+    "Nor does the paper say which rate a level stands for. Three readings are shown: T_SLA 1.65 s with rates "
+    "at the lower edge of their level (an independent computation exists for it), and 650 ms per operator, "
+    "1.95 s for three, with rates at the lower edge and at the midpoint. The last was found by looking: of "
+    "lower edge, midpoint and upper edge and limits from 1.2 to 2.5 s it is the one nearest to Table 1, so "
+    "its nearness to the printed costs is a fit, not a test. What the agents can do follows from T_SLA: all "
+    "operators at utilisation U take 943 ms * (1 + U / (2 (1 - U))), 1.65 s at .6, 2.04 s at .7.",
     "A violation is that of the deployment in force in the slot, so a decision is judged at the next slot's "
     "rate. A slot in which any operator changes is one reconfiguration.",
-    "Learners back up all states at every slot at first and at most ten slots apart later; Alg. 1 does it at every "
-    "slot. The learned violation cost belongs to the deployment and level it was observed at, and its "
-    "expectation over the next level is taken with the learned transitions; eq. (6) indexes it by state and action.",
+    "Learners back up all states at every slot at first and at most ten slots apart later; Alg. 1 does it at "
+    "every slot. The learned violation cost belongs to the deployment and level it was observed at, and its "
+    "expectation over the next level is taken with the learned transitions; eq. (6) indexes it by state and "
+    "action.",
 )
 
 PRINTED: Mapping[str, tuple[str, str, str, str]] = {  # average cost, violations, reconfigurations, instances
@@ -73,6 +75,11 @@ PRINTED: Mapping[str, tuple[str, str, str, str]] = {  # average cost, violations
     "decentralised .8": ("0.205", "79670", "29681", "9.15"),
 }
 _COLUMNS = ("avg_cost", "violations", "reconfigurations", "instances")
+
+
+def sla_of(operators: int) -> float:
+    """650 ms per operator, to the hundredth of a second."""
+    return round(SLA_PER_OPERATOR_S * operators, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +200,10 @@ def agent(target: float, workload: Workload, *, sweeps: Sweeps = OFTEN) -> Targe
     return TargetUtilisation(node_types=types, deployments=space, problem=problem, sweeps=sweeps)
 
 
-def run_decentralised(operators: int, sla_s: float, target: float, workload: Workload) -> Result:
-    """A year under one agent per operator, none of which knows of the others or of T_SLA."""
+def run_decentralised(
+    operators: int, limits_s: Sequence[float], target: float, workload: Workload
+) -> dict[float, Result]:
+    """A year under one agent per operator; none knows T_SLA, so one run answers for many limits."""
     application = paper_application(operators)
     managed: dict[str, ManagedOperator] = {}
     for operator, rng in zip(
@@ -214,9 +223,13 @@ def run_decentralised(operators: int, sla_s: float, target: float, workload: Wor
         managed[operator.name] = ManagedOperator(
             world=world, memory=policy.initial(), first_deployment=0, rng=rng
         )
-    objective = Objective(response_time_s=sla_s, weights=WEIGHTS)
+    objective = Objective(response_time_s=limits_s[0], weights=WEIGHTS)
     run = run_application(application, objective, managed, workload.rates, passes_all=True)
-    return _result(run.violated, run.reconfigured, run.resources, operators * MAX_REPLICAS)
+    scale = operators * MAX_REPLICAS
+    return {
+        sla_s: _result((run.response_time_s > sla_s).astype(np.int64), run.reconfigured, run.resources, scale)
+        for sla_s in limits_s
+    }
 
 
 def _result(violated: Ints, reconfigured: Ints, instances: Floats, scale: int) -> Result:
@@ -235,42 +248,64 @@ def _result(violated: Ints, reconfigured: Ints, instances: Floats, scale: int) -
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How what the paper leaves open is read."""
+
+    name: str
+    sla_s: float  # of three operators
+    within: float
+
+
+CHECKED = Reading("1.65 s, lower edge", 1.65, LOWER_EDGE)
+LOWER = Reading("1.95 s, lower edge", sla_of(3), LOWER_EDGE)
+MIDDLE = Reading("1.95 s, midpoint", sla_of(3), MIDPOINT)
+READINGS = (CHECKED, LOWER, MIDDLE)
+
 Key = tuple[str, int, float, float]  # policy, operators, T_SLA, where in its level a rate stands
+Results = Mapping[Key, Result]
 
 
-def _jobs(traces: Traces) -> dict[Key, Callable[[], Result]]:
-    """Everything to simulate, once each."""
-    jobs: dict[Key, Callable[[], Result]] = {}
+def _jobs(traces: Traces) -> list[Callable[[], dict[Key, Result]]]:
+    """Everything to simulate, the longest first."""
     years = {within: generated(traces.taxi, within=within) for within in (LOWER_EDGE, MIDPOINT)}
-
-    def add(policy: str, operators: int, sla_s: float, within: float) -> None:
-        key = (policy, operators, sla_s, within)
-        jobs[key] = partial(_simulated, policy, operators, sla_s, years[within])
-
-    for within in (MIDPOINT, LOWER_EDGE):
-        for policy in PRINTED:
-            add(policy, 3, sla_of(3), within)
-        for operators in (1, 2, 4):
-            for policy in ("centralised MDP", "decentralised .7"):
-                add(policy, operators, sla_of(operators), within)
-        for policy in ("centralised MDP", "decentralised .6", "decentralised .7", "decentralised .8"):
-            for sla_s in SLA_AXIS_S:
-                add(policy, 3, sla_s, within)
-    return jobs
-
-
-def sla_of(operators: int) -> float:
-    """650 ms per operator, to the hundredth of a second."""
-    return round(SLA_PER_OPERATOR_S * operators, 2)
+    learners = [
+        partial(_learned, policy, reading, years[reading.within])
+        for reading in READINGS
+        for policy in ("centralised RL", "centralised RL+")
+    ]
+    planners = [
+        partial(_planned, operators, sla_s, year)
+        for year in years.values()
+        for operators in (4, 3, 2, 1)
+        for sla_s in _limits(operators)
+    ]
+    agents = [
+        partial(_managed, policy, operators, year)
+        for year in years.values()
+        for operators in (4, 3, 2, 1)
+        for policy in (AGENTS if operators == 3 else ["decentralised .7"])
+    ]
+    return [*learners, *planners, *agents]
 
 
-def _simulated(policy: str, operators: int, sla_s: float, workload: Workload) -> Result:
-    if policy == "centralised MDP":
-        return run_centralised(centralised_mdp(operators, sla_s, workload), workload)
-    if policy.startswith("centralised"):
-        learner = centralised_learner(operators, sla_s, workload, told=policy.endswith("+"))
-        return run_centralised(learner, workload)
-    return run_decentralised(operators, sla_s, float(policy.split()[1]), workload)
+def _limits(operators: int) -> tuple[float, ...]:
+    return SLA_AXIS_S if operators == 3 else (sla_of(operators),)
+
+
+def _learned(policy: str, reading: Reading, workload: Workload) -> dict[Key, Result]:
+    learner = centralised_learner(3, reading.sla_s, workload, told=policy.endswith("+"))
+    return {(policy, 3, reading.sla_s, reading.within): run_centralised(learner, workload)}
+
+
+def _planned(operators: int, sla_s: float, workload: Workload) -> dict[Key, Result]:
+    result = run_centralised(centralised_mdp(operators, sla_s, workload), workload)
+    return {("centralised MDP", operators, sla_s, workload.within): result}
+
+
+def _managed(policy: str, operators: int, workload: Workload) -> dict[Key, Result]:
+    by_limit = run_decentralised(operators, _limits(operators), AGENTS[policy], workload)
+    return {(policy, operators, sla_s, workload.within): result for sla_s, result in by_limit.items()}
 
 
 def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
@@ -278,20 +313,22 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
     jobs = _jobs(traces)
     progress.of(len(jobs))
 
-    def one(job: Callable[[], Result]) -> Result:
-        result = job()
+    def one(job: Callable[[], dict[Key, Result]]) -> dict[Key, Result]:
+        results = job()
         progress.advance()
-        return result
+        return results
 
     with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
-        results = dict(zip(jobs, pool.map(one, jobs.values()), strict=True))
-    table = {policy: results[policy, 3, sla_of(3), MIDPOINT] for policy in PRINTED}
+        results = {key: result for part in pool.map(one, jobs) for key, result in part.items()}
+    tables = {
+        reading: {policy: results[policy, 3, reading.sla_s, reading.within] for policy in PRINTED}
+        for reading in READINGS
+    }
     return [
-        *_checked(results["centralised MDP", 3, CHECKED_SLA_S, LOWER_EDGE]),
-        *_table(table),
-        *_effects(table),
-        *_lower_edge(results),
+        *_checked(tables[CHECKED]["centralised MDP"]),
+        *(claim for reading, table in tables.items() for claim in _effects(reading, table)),
         *_growing_gap(results),
+        *(claim for reading, table in tables.items() for claim in _table(reading, table)),
         *_axis(results),
     ]
 
@@ -306,116 +343,95 @@ def _checked(result: Result) -> list[Claim]:
     )
     return [
         Claim(
-            id=f"sla-1.65-s/3 operators/centralised MDP/{column}",
+            id=f"independent/{CHECKED.name}/centralised MDP/{column}",
             source="an independent computation",
             printed=printed,
             measured=value,
             shown=shown_like(printed, value),
             tolerance=0.02,
-            note="T_SLA 1.65 s, rates at the lower edge of their level",
         )
         for column, printed, value in measured
     ]
 
 
-def _table(table: Mapping[str, Result]) -> list[Claim]:
-    """Table 1 as printed; only costs are claimed, T_SLA being another."""
+def _table(reading: Reading, table: Mapping[str, Result]) -> list[Claim]:
+    """Table 1 beside ours: nothing is claimed, T_SLA being another than printed."""
     return [
         Claim(
-            id=f"table-1/3 operators/{policy}/{column}",
+            id=f"table-1/{reading.name}/{policy}/{column}",
             source="seed 003, Table 1",
             printed=printed,
             measured=(value := float(getattr(table[policy], column))),
             shown=shown_like(printed, value),
-            tolerance=0.05 if column == "avg_cost" else None,
-            note="T_SLA 650 ms per operator, rates at the midpoint of their level",
+            tolerance=None,
         )
         for policy, row in PRINTED.items()
         for column, printed in zip(_COLUMNS, row, strict=True)
     ]
 
 
-def _below(name: str, limit: str, value: float, note: str, *, claimed: bool = True) -> Claim:
+def _below(name: str, limit: str, value: float, note: str) -> Claim:
     return Claim(
         id=name,
         source="seed 003, sec. 4",
         printed=f"<{limit}",
         measured=value,
         shown=f"{value:.3f}",
-        tolerance=0.0 if claimed else None,
+        tolerance=0.0,
         note=note,
     )
 
 
-def _effects(table: Mapping[str, Result]) -> list[Claim]:
-    optimum = table["centralised MDP"]
-    cost = {policy: result.avg_cost for policy, result in table.items()}
-    group = "effects/3 operators"
+def _effects(reading: Reading, table: Mapping[str, Result]) -> list[Claim]:
+    """What the paper concludes from Table 1 and Fig. 2a, in one reading of its setting."""
+    optimum, rl, plus = (table[f"centralised {name}"] for name in ("MDP", "RL", "RL+"))
+    agents = {policy: table[policy] for policy in AGENTS}
+    best = agents["decentralised .7"]
+    group = f"effects/{reading.name}"
 
-    def over_optimum(policy: str, limit: str, printed: str) -> Claim:
-        ratio = cost[policy] / optimum.avg_cost
-        return _below(f"{group}/{policy}/cost over the MDP's", limit, ratio, f"printed: {printed}")
+    def cost_ratio(policy: str, other: str, limit: str) -> Claim:
+        ratio = table[policy].avg_cost / table[other].avg_cost
+        printed = float(PRINTED[policy][0]) / float(PRINTED[other][0])
+        return _below(f"{group}/{policy}/cost over {other}'s", limit, ratio, f"Table 1: {printed:.3f}")
 
-    best = cost["decentralised .7"]
+    def reconfigurations(policy: str) -> Claim:
+        printed = f"{int(PRINTED[policy][2]) / int(PRINTED['centralised MDP'][2]):.2f}"
+        ratio = table[policy].reconfigurations / optimum.reconfigurations
+        return Claim(
+            id=f"{group}/{policy}/reconfigurations over the MDP's",
+            source="seed 003, Table 1",
+            printed=printed,
+            measured=ratio,
+            shown=shown_like(printed, ratio),
+            tolerance=0.15,
+            note="about twice; agents do not wait for each other",
+        )
+
     return [
-        over_optimum("centralised RL+", "1.02", "1.006"),
-        over_optimum("centralised RL", "1.05", "1.025"),
-        over_optimum("decentralised .7", "1.12", "1.061"),
-        _below(
-            f"{group}/decentralised .7/cost over .6's", "1", best / cost["decentralised .6"], "printed: 0.972"
-        ),
-        _below(
-            f"{group}/decentralised .7/cost over .8's", "1", best / cost["decentralised .8"], "printed: 0.844"
-        ),
+        cost_ratio("centralised RL+", "centralised MDP", "1.02"),
+        cost_ratio("centralised RL", "centralised MDP", "1.05"),
+        cost_ratio("decentralised .7", "centralised MDP", "1.12"),
+        cost_ratio("decentralised .7", "decentralised .6", "1"),
+        cost_ratio("decentralised .7", "decentralised .8", "1"),
         _below(
             f"{group}/decentralised .7/violations over .8's",
             "0.5",
-            table["decentralised .7"].violations / table["decentralised .8"].violations,
-            "printed: 0.215",
+            best.violations / agents["decentralised .8"].violations,
+            "Table 1: 0.215",
         ),
-        *(
-            Claim(
-                id=f"{group}/decentralised {f'{target:g}'[1:]}/reconfigurations over the MDP's",
-                source="seed 003, Table 1",
-                printed=(printed := f"{int(PRINTED[policy][2]) / int(PRINTED['centralised MDP'][2]):.2f}"),
-                measured=(ratio := table[policy].reconfigurations / optimum.reconfigurations),
-                shown=shown_like(printed, ratio),
-                tolerance=0.15,
-                note="about twice",
-            )
-            for target in TARGETS
-            for policy in (f"decentralised {f'{target:g}'[1:]}",)
-        ),
+        *(reconfigurations(policy) for policy in AGENTS),
         _below(
-            f"{group}/centralised RL+/first month over RL's",
+            f"{group}/centralised RL+/first 30 days' cost over RL's",
             "1",
-            table["centralised RL+"].first_month_cost / table["centralised RL"].first_month_cost,
-            "Fig. 2a: without the response-time model learning is slower; mean cost of the first 30 days "
-            f"{table['centralised RL+'].first_month_cost:.3f} against "
-            f"{table['centralised RL'].first_month_cost:.3f}, MDP {optimum.first_month_cost:.3f}, "
-            f"decentralised .7 {table['decentralised .7'].first_month_cost:.3f}",
+            plus.first_month_cost / rl.first_month_cost,
+            f"Fig. 2a: slower without the model; {plus.first_month_cost:.3f} against "
+            f"{rl.first_month_cost:.3f}, MDP {optimum.first_month_cost:.3f}, "
+            f"decentralised .7 {best.first_month_cost:.3f}",
         ),
     ]
 
 
-def _lower_edge(results: Mapping[Key, Result]) -> list[Claim]:
-    """The same table with rates at the lower edge of their level: shown, and claimed where an effect is."""
-    return [
-        Claim(
-            id=f"lower-edge/3 operators/{policy}/{column}",
-            source="seed 003, Table 1",
-            printed=printed,
-            measured=(value := float(getattr(results[policy, 3, sla_of(3), LOWER_EDGE], column))),
-            shown=shown_like(printed, value),
-            tolerance=None,
-            note="T_SLA 650 ms per operator, rates at the lower edge of their level",
-        )
-        for policy, row in PRINTED.items()
-        for column, printed in zip(_COLUMNS, row, strict=True)
-    ]
-
-
-def _growing_gap(results: Mapping[Key, Result]) -> list[Claim]:
+def _growing_gap(results: Results) -> list[Claim]:
     """Fig. 2b: how much more the decentralised agents cost, by the number of operators."""
     claims = []
     for within, where in ((MIDPOINT, "midpoint"), (LOWER_EDGE, "lower edge")):
@@ -439,7 +455,7 @@ def _growing_gap(results: Mapping[Key, Result]) -> list[Claim]:
     return claims
 
 
-def _axis(results: Mapping[Key, Result]) -> list[Claim]:
+def _axis(results: Results) -> list[Claim]:
     """What other limits give, and where the printed cost of the MDP lies."""
     claims = []
     for within, where in ((MIDPOINT, "midpoint"), (LOWER_EDGE, "lower edge")):
@@ -458,9 +474,8 @@ def _axis(results: Mapping[Key, Result]) -> list[Claim]:
             )
         )
         for sla_s, cost in zip(SLA_AXIS_S, costs, strict=True):
-            agents = _agents_in_words(
-                [(target, _agent_result(results, target, sla_s, within).avg_cost) for target in TARGETS]
-            )
+            agents = {target: results[policy, 3, sla_s, within].avg_cost for policy, target in AGENTS.items()}
+            listed = ", ".join(f"{agent:.3f} at {target:g}" for target, agent in agents.items())
             claims.append(
                 Claim(
                     id=f"axis/{where}/T_SLA {sla_s:g} s/centralised MDP cost",
@@ -469,17 +484,7 @@ def _axis(results: Mapping[Key, Result]) -> list[Claim]:
                     measured=cost,
                     shown=f"{cost:.3f}",
                     tolerance=None,
-                    note=agents,
+                    note=f"decentralised {listed}: best at {min(agents, key=agents.__getitem__):g}",
                 )
             )
     return claims
-
-
-def _agent_result(results: Mapping[Key, Result], target: float, sla_s: float, within: float) -> Result:
-    return results[f"decentralised {f'{target:g}'[1:]}", 3, sla_s, within]
-
-
-def _agents_in_words(costs: Sequence[tuple[float, float]]) -> str:
-    best = min(costs, key=lambda pair: pair[1])[0]
-    listed = ", ".join(f"{cost:.3f} at {target:g}" for target, cost in costs)
-    return f"decentralised {listed}: best at {best:g}"

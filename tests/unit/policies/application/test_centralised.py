@@ -1,0 +1,307 @@
+"""Seed 003: the joint problem against policy iteration in plain Python, and one manager against many."""
+
+from itertools import pairwise, product
+from math import inf
+
+import numpy as np
+import pytest
+
+from penstock.compiled import Floats
+from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
+from penstock.domain.decision import Hold, Scale
+from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Objective, Weights
+from penstock.domain.observation import OperatorObservation
+from penstock.perf.deployments import NOWHERE, actions_of, after, deployments, handle_of, replicas_at
+from penstock.perf.joint import joint_deployments, joint_queues, joint_response_time, joint_response_times
+from penstock.perf.queueing import m_d_1
+from penstock.policies.application.centralised import (
+    CentralisedLearner,
+    CentralisedMdp,
+    application_problem,
+    joint_violation_costs,
+)
+from penstock.policies.kernel import Seen, step
+from penstock.policies.operator.value_iteration import ValueIteration
+from penstock.policies.rl.problem import level_rates
+from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
+
+GAMMA = 0.95
+RNG = np.random.default_rng(1)  # never drawn from: these managers are greedy
+WEIGHTS = Weights(performance=0.4, resources=0.2, reconfiguration=0.4)
+CHAIN = np.array([[0.7, 0.3, 0.0], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]])
+RATES = np.array([0.5, 1.5, 2.5])  # tuples/s the three levels stand for: their midpoints
+SERVICE_RATES = (2.0, 3.0)
+LIMIT_S = 2.0
+
+Counts = tuple[int, ...]
+
+
+def application(service_rates: tuple[float, ...] = SERVICE_RATES, most: int = 2) -> Application:
+    return pipeline(
+        "app",
+        *(
+            Operator(name=f"op{i}", service_time_s=1 / rate, service_scv=0.0, max_replicas=most)
+            for i, rate in enumerate(service_rates)
+        ),
+    )
+
+
+def manager(app: Application, limit_s: float = LIMIT_S) -> CentralisedMdp:
+    problem = application_problem(
+        app, Objective(response_time_s=limit_s, weights=WEIGHTS), levels=3, max_rate=3.0
+    )
+    return CentralisedMdp(
+        application=app,
+        problem=problem,
+        transitions=CHAIN,
+        violation_costs=joint_violation_costs(problem, joint_queues(app), RATES),
+        gamma=GAMMA,
+        tolerance=1e-11,
+    )
+
+
+def md1_time(counts: Counts, rate: float, service_rates: tuple[float, ...] = SERVICE_RATES) -> float:
+    """Pollaczek-Khinchine with constant service, one operator after another."""
+    total = 0.0
+    for count, mu in zip(counts, service_rates, strict=True):
+        busy = rate / count / mu
+        total += inf if busy >= 1 else 1 / mu + busy / (2 * mu * (1 - busy))
+    return total
+
+
+def test_joint_actions_are_all_combinations_of_one_step_and_nothing_comes_first() -> None:
+    space = joint_deployments([2, 3, 1])
+    everything = set(product((1, 2), (1, 2, 3), (1,)))
+    assert {replicas_at(space, row).counts for row in range(space.replicas.size)} == everything
+    assert actions_of(space) == 27
+    for row in range(space.replicas.size):
+        here = replicas_at(space, row).counts
+        assert handle_of(space, Replicas(here)) == row
+        assert after(space, row, 0) == row
+        reached = [after(space, row, action) for action in range(27)]
+        targets = [replicas_at(space, there).counts for there in reached if there != NOWHERE]
+        expected = {
+            there for there in everything if max(abs(a - b) for a, b in zip(here, there, strict=True)) <= 1
+        }
+        assert set(targets) == expected
+        assert len(targets) == len(expected), "every target is reached by one action"
+
+
+def test_too_many_joint_deployments_are_refused_with_their_number() -> None:
+    with pytest.raises(InputError, match=r"12 operators .* 244,140,625 joint deployments of 531,441 actions"):
+        joint_deployments([5] * 12)
+
+
+def test_the_response_time_is_that_of_the_longest_path_and_rates_follow_selectivities() -> None:
+    app = Application(
+        name="fork",
+        sources=(Source(name="source"),),
+        operators=(
+            Operator(name="a", service_time_s=0.5, service_scv=0.0, selectivity=0.5, max_replicas=3),
+            Operator(name="slow", service_time_s=1.0, service_scv=0.0, max_replicas=3),
+            Operator(name="fast", service_time_s=0.1, service_scv=0.0, max_replicas=3),
+        ),
+        sinks=(Sink(name="left"), Sink(name="right")),
+        streams=tuple(
+            Stream(origin=origin, target=target)
+            for branch in (("source", "a", "slow", "left"), ("a", "fast", "right"))
+            for origin, target in pairwise(branch)
+        ),
+    )
+    space = joint_deployments([3, 3, 3])
+    here = handle_of(space, Replicas((2, 1, 1)))
+    # a: 1.2/2 per replica, busy .3; slow: .6, busy .6.
+    expected = 0.5 + 0.3 * 0.5 / (2 * 0.7) + 1.0 + 0.6 * 1.0 / (2 * 0.4)
+    assert joint_response_time(joint_queues(app), space, here, 1.2) == pytest.approx(expected)
+
+
+def test_joint_response_times_are_those_of_the_queues_one_after_another() -> None:
+    app = application()
+    space = joint_deployments([2, 2])
+    times = joint_response_times(joint_queues(app), space, RATES)
+    for row in range(space.replicas.size):
+        counts = replicas_at(space, row).counts
+        assert times[row] == pytest.approx([md1_time(counts, rate) for rate in RATES])
+
+
+def policy_iteration(
+    service_rates: tuple[float, ...], most: int
+) -> dict[tuple[Counts, int], dict[Counts, float]]:
+    """Howard's algorithm on eq. (1), (4): Q* by state and by where to go, in plain counts."""
+    deployments_ = list(product(range(1, most + 1), repeat=len(service_rates)))
+    states = [(counts, level) for counts in deployments_ for level in range(3)]
+    index = {state: position for position, state in enumerate(states)}
+
+    def cost_and_row(counts: Counts, level: int, target: Counts) -> tuple[float, Floats]:
+        cost = 0.2 * sum(target) / (most * len(target)) + 0.4 * (target != counts)
+        row = np.zeros(len(states))
+        for following in range(3):
+            p = CHAIN[level, following]
+            cost += p * 0.4 * (md1_time(target, RATES[following], service_rates) > LIMIT_S)
+            row[index[target, following]] = p
+        return cost, row
+
+    policy = {state: state[0] for state in states}
+    while True:
+        rows = [cost_and_row(counts, level, policy[counts, level]) for counts, level in states]
+        matrix = np.eye(len(states)) - GAMMA * np.array([row for _, row in rows])
+        v = np.linalg.solve(matrix, np.array([cost for cost, _ in rows]))
+        q: dict[tuple[Counts, int], dict[Counts, float]] = {}
+        for counts, level in states:
+            q[counts, level] = {}
+            for target in deployments_:
+                if max(abs(a - b) for a, b in zip(counts, target, strict=True)) <= 1:
+                    cost, row = cost_and_row(counts, level, target)
+                    q[counts, level][target] = float(cost + GAMMA * row @ v)
+        improved = False
+        for state, options in q.items():
+            best = min(options, key=options.__getitem__)
+            if options[best] < options[policy[state]] - 1e-12:
+                policy[state], improved = best, True
+        if not improved:
+            return q
+
+
+@pytest.mark.parametrize(("service_rates", "most"), [(SERVICE_RATES, 2), ((2.5, 1.5), 3)])
+def test_joint_value_iteration_equals_policy_iteration_with_linear_solves(
+    service_rates: tuple[float, ...], most: int
+) -> None:
+    solved = policy_iteration(service_rates, most)
+    policy = manager(application(service_rates, most))
+    plan = policy.initial()
+    space = policy.problem.deployments
+    v = plan.values.v.values.reshape(-1, 3)
+    moved = set()
+    for (counts, level), options in solved.items():
+        for target, expected in options.items():
+            known = 0.2 * sum(target) / (most * len(target)) + 0.4 * (target != counts)
+            there = handle_of(space, Replicas(target))
+            assert known + v[there, level] == pytest.approx(expected, abs=1e-8)
+        here = handle_of(space, Replicas(counts))
+        chosen, _ = step(plan, Seen(here, float(RATES[level]), 0.1, 0.1), RNG)
+        assert options[replicas_at(space, chosen).counts] == pytest.approx(min(options.values()), abs=1e-8)
+        moved.add(chosen != here)
+    assert moved == {False, True}, "a plan that never moves, or never rests, proves little"
+
+
+def test_with_one_operator_the_centralised_problem_is_the_operators_own() -> None:
+    policy = manager(application((1.2,), 4), limit_s=1.5)
+    types = (NodeType(name="node", speedup=1.0, price=1.0),)
+    space = deployments(types, 4)
+    training = np.array([0.5, 0.5, 1.5, 2.5, 2.5, 1.5, 0.5, 1.5, 1.5, 2.5, 0.5])
+    alone = ValueIteration(
+        node_types=types,
+        deployments=space,
+        problem=policy.problem._replace(deployments=space),
+        queue=m_d_1(1 / 1.2),
+        training=training,
+        gamma=GAMMA,
+        tolerance=1e-11,
+    )
+    moves = np.zeros((3, 3))
+    for then, now in pairwise(training.astype(int)):
+        moves[then, now] += 1
+    joint = CentralisedMdp(
+        application=policy.application,
+        problem=policy.problem,
+        transitions=moves / moves.sum(axis=1, keepdims=True),
+        violation_costs=joint_violation_costs(
+            policy.problem, joint_queues(policy.application), level_rates(policy.problem)
+        ),
+        gamma=GAMMA,
+        tolerance=1e-11,
+    )
+    assert joint.violation_costs.any()
+    np.testing.assert_allclose(joint.initial().values.v.values, alone.initial().values.v.values, atol=1e-9)
+
+
+def generated(slots: int) -> Floats:
+    rng, level, levels = np.random.default_rng(5), 0, []
+    for _ in range(slots):
+        levels.append(level)
+        level = int(rng.choice(3, p=CHAIN[level]))
+    return RATES[levels]
+
+
+def late_slots(policy: CentralisedMdp | CentralisedLearner, rates: Floats) -> tuple[Floats, list[int]]:
+    trail = joint_trail(rates.size)
+    world = JointWorld(
+        policy.problem.deployments, joint_queues(policy.application), policy.problem.max_response_time_s
+    )
+    run_joint(world, policy.initial(), rates, 0, RNG, trail)
+    cost = 0.4 * trail.violated + 0.4 * trail.reconfigured + 0.2 * trail.replicas / 4
+    return cost, trail.reconfigured.tolist()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_learner_comes_to_cost_what_the_plan_costs(told: bool) -> None:
+    planner = manager(application())
+    learner = CentralisedLearner(
+        application=planner.application,
+        problem=planner.problem,
+        violation_costs=planner.violation_costs if told else None,
+        gamma=GAMMA,
+    )
+    rates = generated(20_000)
+    planned, _ = late_slots(planner, rates)
+    learned, _ = late_slots(learner, rates)
+    assert learned[10_000:].mean() == pytest.approx(planned[10_000:].mean(), rel=0.02)
+
+
+def test_being_told_violation_costs_is_never_unlearned() -> None:
+    planner = manager(application())
+    memory = CentralisedLearner(
+        application=planner.application, problem=planner.problem, violation_costs=planner.violation_costs
+    ).initial()
+    for _ in range(5):
+        step(memory, Seen(0, 2.5, 0.001, 0.1), RNG)  # in time where a violation was foretold
+    assert memory.unknown.tolist() == planner.violation_costs.tolist()
+
+
+def test_a_slot_in_which_two_operators_change_is_one_reconfiguration() -> None:
+    planner = manager(application())
+    space = planner.problem.deployments
+    both = handle_of(space, Replicas((2, 2)))
+    target, _ = step(planner.initial(), Seen(0, 2.5, inf, 1.25), RNG)
+    assert target == both, "one replica of each cannot keep up at the top level"
+    _, reconfigured = late_slots(planner, np.array([2.5, 2.5, 2.5]))
+    assert reconfigured == [1, 0, 0]
+
+
+def seen(name: str, count: int, time_s: float | None = 0.4) -> OperatorObservation:
+    return OperatorObservation(
+        operator=name,
+        at_s=60.0,
+        replicas=Replicas((count,)),
+        arrival_rate=2.5,
+        response_time_s=time_s,
+        utilisation=0.9,
+    )
+
+
+def test_a_live_decision_is_the_simulated_one_and_names_every_operator() -> None:
+    planner = manager(application())
+    decisions, _ = planner.decide(planner.initial(), {"op0": seen("op0", 1), "op1": seen("op1", 1)}, 2.5, RNG)
+    assert [type(decision) for decision in decisions.values()] == [Scale, Scale]
+    assert [d.target.counts for d in decisions.values() if isinstance(d, Scale)] == [(2,), (2,)]
+
+
+def test_one_operator_nobody_can_see_holds_them_all() -> None:
+    planner = manager(application())
+    memory = planner.initial()
+    blind = {"op0": seen("op0", 1), "op1": seen("op1", 1, None)}
+    assert planner.decide(memory, blind, 2.5, RNG) == (
+        {name: Hold("operators op1 not measured") for name in ("op0", "op1")},
+        memory,
+    )
+    both = {"op0": seen("op0", 1), "op1": seen("op1", 1)}
+    decisions, _ = planner.decide(memory, both, None, RNG)
+    assert set(decisions.values()) == {Hold("source rate not measured")}
+
+
+def test_an_objective_below_the_service_times_is_refused_with_their_sum() -> None:
+    with pytest.raises(InputError, match=r"sum to 0\.833 s, which is not below the objective of 0\.65 s"):
+        manager(application(), limit_s=0.65)
