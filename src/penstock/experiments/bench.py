@@ -5,12 +5,13 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from penstock.compiled import Floats
 from penstock.data.synthetic import day_and_week
-from penstock.experiments import plain
+from penstock.experiments import mdp_table, plain
 from penstock.experiments.catalogue import believed_model, operator_of
 from penstock.experiments.run import run_spec, run_specs
 from penstock.experiments.spec import Spec
@@ -19,6 +20,7 @@ from penstock.policies.operator.value_iteration import ValueIteration
 SLOTS = 400_001
 _PLAIN_SLOTS = 20_000
 _REPEATS = 3
+_JOINT_SLOTS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,7 @@ class Figure:
         return self.value <= self.at_most if self.at_most is not None else None
 
 
-STAGES = 4
+STAGES = 5
 
 
 def run_benchmarks(*, threads: int, stage: Callable[[str], None]) -> Iterator[Figure]:
@@ -50,6 +52,8 @@ def run_benchmarks(*, threads: int, stage: Callable[[str], None]) -> Iterator[Fi
     yield _parallel(rates, threads)
     stage("value iteration")
     yield from _planning(rates)
+    stage("one manager for all operators, or one for each")
+    yield from joint_figures(rates)
     stage("ten node types, twenty replicas")
     yield from _large()
 
@@ -159,6 +163,39 @@ def _planning(rates: Floats) -> Iterator[Figure]:
         policy.initial()
         took = time.perf_counter() - began
         yield Figure(name=f"value iteration, A:{types}, 10 replicas", value=took, unit="s", at_most=most)
+
+
+def joint_figures(rates: Floats) -> Iterator[Figure]:
+    """Planning for four operators at once, and what a decision takes as operators are added (seed 003)."""
+    year = mdp_table.generated(rates[:100_000], within=mdp_table.MIDPOINT, slots=_JOINT_SLOTS)
+    planner = mdp_table.centralised_mdp(4, mdp_table.sla_of(4), year)
+    planner.initial()  # compiled
+    took = min(_seconds(planner.initial) for _ in range(_REPEATS))
+    yield Figure(name="joint value iteration, 4 operators of 5 replicas", value=took, unit="s", at_most=10)
+    first = mdp_table.centralised_learner(1, mdp_table.sla_of(1), year, told=True)
+    mdp_table.run_centralised(first, year)  # compiled
+    alone: float | None = None
+    for operators in (1, 2, 3, 4):
+        sla_s = mdp_table.sla_of(operators)
+        agents = partial(mdp_table.run_decentralised, operators, [sla_s], 0.7, year)
+        agents()  # compiled
+        each = min(_seconds(agents) for _ in range(_REPEATS)) / (operators * _JOINT_SLOTS)
+        alone = alone or each
+        yield Figure(
+            name=f"an agent's decision, {operators} operators", value=1e6 * each, unit="us per operator"
+        )
+        if operators == 4:
+            name = "an agent's decision, 4 operators over 1"
+            yield Figure(name=name, value=each / alone, unit="x", at_most=1.5)
+        learner = mdp_table.centralised_learner(operators, sla_s, year, told=True)
+        central = _seconds(partial(mdp_table.run_centralised, learner, year)) / _JOINT_SLOTS
+        yield Figure(name=f"centralised RL+ decision, {operators} operators", value=1e6 * central, unit="us")
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 def _large() -> Iterator[Figure]:
