@@ -133,4 +133,5 @@ def q_learning_step(me: QLearner, seen: Seen, rng: Generator) -> tuple[int, floa
     advance(me.epsilon)
     target = after(p.deployments, here, action)
     remember(me.last, here, level, action, target)
-    return target, score(me.largest_gain, value_at(me.q, row, NOTHING), value_at(me.q, row, action))
+    stay = value_at(me.q, row, NOTHING)
+    return target, score(me.largest_gain, stay, least, value_at(me.q, row, action))
