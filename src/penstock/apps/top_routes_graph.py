@@ -10,7 +10,7 @@ seldom); what is left of the response time does not depend on load.
 from penstock.domain.application import Application, Operator, Sink, Source, Stream
 
 # Constant part of the response time: the wait for the next refresh of the ranking.
-REFRESH_DELAY_S = 0.050
+REFRESH_DELAY_S = 0.040
 
 
 def top_routes_graph() -> Application:
@@ -35,7 +35,7 @@ def top_routes_graph() -> Application:
         Operator(
             name="partialRank",
             service_time_s=0.0024,
-            service_scv=200.0,
+            service_scv=300.0,
             selectivity=0.1,
             stateful=True,
             state_bytes=10_000_000,

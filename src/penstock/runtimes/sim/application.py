@@ -13,14 +13,14 @@ from itertools import pairwise
 import numpy as np
 
 from penstock.compiled import Floats
-from penstock.domain.application import Application, Operator
+from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import Infrastructure
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
 from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut, Verdict
-from penstock.perf.deployments import Deployments, cost_of, handle_of, replicas_of
+from penstock.perf.deployments import Deployments, cost_of, handle_of
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.operator import response_time, throughput, utilisation
 from penstock.perf.queueing import QueueModel
@@ -28,6 +28,7 @@ from penstock.perf.queueing import QueueModel
 # The source lets in no more than this share of what the narrowest operator can take: a queue
 # fed at exactly its capacity would have no mean response time.
 HIGHEST_LOAD = 0.98
+_MORE_THAN_ANY = 1e12  # tuples/s: asks for an operator's capacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,26 @@ class PlayedSlot:
     waiting: float  # tuples left at the source
 
 
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """Response times are a multiple of what they should be until the engine is warm."""
+
+    seconds: float = 0.0
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slot:
+    """What is true of the current slot, worked out once."""
+
+    wait_s: float  # at the source
+    left: float  # tuples still waiting at its end
+    inside: float  # tuples/s let in while running
+    times: Mapping[str, float]  # response time of each operator
+    loads: Mapping[str, float]
+    paths: Mapping[tuple[str, ...], float]
+
+
 @dataclass(slots=True)
 class SimulatedApplication:
     """Plays a trace slot by slot: `observe`, then `apply` the verdict, which ends the slot."""
@@ -65,61 +86,65 @@ class SimulatedApplication:
     rates: Floats  # tuples/s at the source
     protocol: PauseAndResume
     slot_s: float = 30.0
+    cold_start: ColdStart = ColdStart()
     infrastructure: Infrastructure | None = None
     hosts: dict[str, list[str]] = field(default_factory=dict)  # operator -> nodes, where there are any
     played: list[PlayedSlot] = field(default_factory=list)
-    _slot: int = 0
+    _index: int = 0
     _waiting: float = 0.0
     _pause_s: float = 0.0
     _replicas: dict[str, Replicas] = field(default_factory=dict)
+    _handles: dict[str, int] = field(default_factory=dict)
     _visits: dict[str, float] = field(default_factory=dict)
+    _slot: _Slot | None = None
 
     def __post_init__(self) -> None:
         for operator in self.application.operators:
             if operator.name not in self.models:
                 raise InputError(f"operator '{operator.name}': no model given")
-        self._replicas = {name: model.first for name, model in self.models.items()}
         self._visits = visits(self.application)
+        for name, model in self.models.items():
+            self._deploy(name, model.first)
         if self.infrastructure is not None and not self.hosts:
             self.hosts = _spread(self._replicas, self.infrastructure)
 
     @property
     def finished(self) -> bool:
-        return self._slot == self.rates.size
+        return self._index == self.rates.size
 
     @property
     def at_s(self) -> float:
-        return (self._slot + 1) * self.slot_s
+        """The end of the current slot."""
+        return (self._index + 1) * self.slot_s
 
     def observe(self) -> ApplicationObservation:
-        inside = self._inside_rate()
+        now = self._now()
         operators = tuple(
             OperatorObservation(
                 operator=operator.name,
                 at_s=self.at_s,
                 replicas=self._replicas[operator.name],
-                arrival_rate=inside * self._visits[operator.name],
-                response_time_s=self._operator_time(operator, inside),
-                utilisation=self._operator_load(operator, inside),
+                arrival_rate=now.inside * self._visits[operator.name],
+                response_time_s=now.times[operator.name],
+                utilisation=now.loads[operator.name],
             )
             for operator in self.application.operators
         )
         return ApplicationObservation(
-            at_s=self.at_s, response_time_s=max(self._path_times().values()), operators=operators
+            at_s=self.at_s, response_time_s=max(now.paths.values()), operators=operators
         )
 
     def observe_nodes(self) -> dict[str, NodeObservation]:
         """Every node: how busy its replicas keep it, what it hosts, how far the others are."""
         if self.infrastructure is None:
             return {}
-        inside = self._inside_rate()
         types = [node_type.name for node_type in self.infrastructure.node_types]
         hosted: dict[str, list[str]] = {node.name: [] for node in self.infrastructure.nodes}
         busy = dict.fromkeys(hosted, 0.0)
-        for operator in self.application.operators:
-            for node in self.hosts[operator.name]:
-                hosted[node].append(operator.name)
-                busy[node] += self._operator_load(operator, inside)
+        for name, load in self._now().loads.items():
+            for node in self.hosts[name]:
+                hosted[node].append(name)
+                busy[node] += load
         return {
             node.name: NodeObservation(
                 node=node.name,
@@ -135,28 +160,29 @@ class SimulatedApplication:
 
     def apply(self, verdict: Verdict) -> None:
         """End the slot: account for it, then change what was granted, which pauses the next one."""
-        late = any(time > self.objective.for_path(path) for path, time in self._path_times().items())
-        handles = {
-            name: handle_of(self.models[name].deployments, now) for name, now in self._replicas.items()
-        }
+        now = self._now()
         self.played.append(
             PlayedSlot(
                 at_s=self.at_s,
-                rate=float(self.rates[self._slot]),
-                response_time_s=max(self._path_times().values()),
-                violated=late,
-                replicas=sum(replicas_of(self.models[n].deployments, h) for n, h in handles.items()),
-                resources=sum(cost_of(self.models[n].deployments, h) for n, h in handles.items()),
+                rate=float(self.rates[self._index]),
+                response_time_s=max(now.paths.values()),
+                violated=any(time > self.objective.for_path(path) for path, time in now.paths.items()),
+                replicas=sum(replicas.total for replicas in self._replicas.values()),
+                resources=sum(cost_of(self.models[n].deployments, h) for n, h in self._handles.items()),
                 downtime_s=self._pause_s,
                 reconfigured=bool(verdict.granted),
-                waiting=self._buffer()[1],
+                waiting=now.left,
             )
         )
-        self._waiting = self._buffer()[1]
-        changed = {request.operator: self._change(request) for request in verdict.granted}
-        by_operator = {self.application.operator(name): counts for name, counts in changed.items()}
-        self._pause_s = min(self.protocol.seconds(by_operator), self.slot_s)
-        self._slot += 1
+        self._waiting = now.left
+        changed = {self.application.operator(r.operator): self._change(r) for r in verdict.granted}
+        self._pause_s = min(self.protocol.seconds(changed), self.slot_s)
+        self._index += 1
+        self._slot = None
+
+    def _deploy(self, operator: str, replicas: Replicas) -> None:
+        self._replicas[operator] = replicas
+        self._handles[operator] = handle_of(self.models[operator].deployments, replicas)
 
     def _change(self, request: Request) -> tuple[int, int]:
         """Carry a request out; returns replicas before and after."""
@@ -165,66 +191,57 @@ class SimulatedApplication:
             case Migrate():
                 self.hosts[request.operator].remove(request.origin)
                 self.hosts[request.operator].append(request.target)
-            case ScaleOut() | ScaleIn():
-                self._replicas[request.operator] = request.target
+            case ScaleOut():
+                self._deploy(request.operator, request.target)
                 if self.infrastructure is not None:
-                    places = self.hosts[request.operator]
-                    for node in request.nodes:
-                        places.append(node) if isinstance(request, ScaleOut) else places.remove(node)
+                    self.hosts[request.operator] += request.nodes
+            case ScaleIn():
+                self._deploy(request.operator, request.target)
+                for node in request.nodes if self.infrastructure is not None else ():
+                    self.hosts[request.operator].remove(node)
         return before, self._replicas[request.operator].total
 
-    # --- one slot -------------------------------------------------------------------------
+    def _now(self) -> _Slot:
+        if self._slot is None:
+            self._slot = self._work_out()
+        return self._slot
 
-    def _capacity(self) -> float:
-        """Tuples/s at the source that the narrowest operator can take."""
-        limits = [
-            throughput(
-                model.queue, model.deployments, handle_of(model.deployments, self._replicas[name]), 1e12
-            )
-            / self._visits[name]
-            for name, model in self.models.items()
-            if self._visits[name] > 0
-        ]
-        return HIGHEST_LOAD * min(limits)
-
-    def _buffer(self) -> tuple[float, float]:
-        """Mean wait at the source over the slot, and tuples still waiting at its end."""
-        return buffered(
-            rate=float(self.rates[self._slot]),
+    def _work_out(self) -> _Slot:
+        rate = float(self.rates[self._index])
+        wait, left = buffered(
+            rate=rate,
             waiting=self._waiting,
             pause_s=self._pause_s,
             slot_s=self.slot_s,
             capacity=self._capacity(),
         )
-
-    def _inside_rate(self) -> float:
-        """Tuples/s let in while the application runs; the source's own rate when it never stopped."""
         running = self.slot_s - self._pause_s
-        if running <= 0:
-            return 0.0
-        arrived = float(self.rates[self._slot]) * self.slot_s
-        return (self._waiting + arrived - self._buffer()[1]) / running
-
-    def _operator_time(self, operator: Operator, inside: float) -> float:
-        model = self.models[operator.name]
-        handle = handle_of(model.deployments, self._replicas[operator.name])
-        return (
-            response_time(model.queue, model.deployments, handle, inside * self._visits[operator.name])
-            + model.delay_s
-        )
-
-    def _operator_load(self, operator: Operator, inside: float) -> float:
-        model = self.models[operator.name]
-        handle = handle_of(model.deployments, self._replicas[operator.name])
-        return utilisation(model.queue, model.deployments, handle, inside * self._visits[operator.name])
-
-    def _path_times(self) -> dict[tuple[str, ...], float]:
-        inside, wait = self._inside_rate(), self._buffer()[0]
-        times = {o.name: self._operator_time(o, inside) for o in self.application.operators}
-        return {
+        inside = (self._waiting + rate * self.slot_s - left) / running if running > 0 else 0.0
+        slow = self.cold_start.factor if self.at_s <= self.cold_start.seconds else 1.0
+        times: dict[str, float] = {}
+        loads: dict[str, float] = {}
+        for name, model in self.models.items():
+            reaching = inside * self._visits[name]
+            handle = self._handles[name]
+            times[name] = (
+                slow * response_time(model.queue, model.deployments, handle, reaching) + model.delay_s
+            )
+            loads[name] = utilisation(model.queue, model.deployments, handle, reaching)
+        paths = {
             path: wait + sum(times[name] for name in path) + self._network(path)
             for path in self.application.paths
         }
+        return _Slot(wait_s=wait, left=left, inside=inside, times=times, loads=loads, paths=paths)
+
+    def _capacity(self) -> float:
+        """Tuples/s at the source that the narrowest operator can take."""
+        limits = [
+            throughput(model.queue, model.deployments, self._handles[name], _MORE_THAN_ANY)
+            / self._visits[name]
+            for name, model in self.models.items()
+            if self._visits[name] > 0
+        ]
+        return HIGHEST_LOAD * min(limits)
 
     def _network(self, path: tuple[str, ...]) -> float:
         """Mean delay between the replicas of neighbouring operators on a path."""
