@@ -48,8 +48,7 @@ class Heinze(CompiledPolicy[HeinzeMemory]):
     node_choice: NodeChoice
     target: float = 0.7
     gamma: float = 0.99
-    first_alpha: float = 0.3
-    rates: LearningRates = field(default_factory=LearningRates)
+    rates: LearningRates = field(default_factory=lambda: LearningRates(alpha_start=0.3))
     as_published: bool = False  # presets by repeated addition of 0.05, rounding errors and all
 
     def __post_init__(self) -> None:
@@ -66,7 +65,7 @@ class Heinze(CompiledPolicy[HeinzeMemory]):
             target=self.target,
             gamma=self.gamma,
             q=self._presets(),
-            alpha=self.rates.alpha(self.first_alpha),
+            alpha=self.rates.alpha(),
             last=np.array([_NEVER, _SAME, 0], dtype=np.int64),
         )
 

@@ -1,0 +1,1 @@
+"""Application Managers: which requests of the Operator and Node Managers are granted."""
