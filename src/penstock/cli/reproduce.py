@@ -82,9 +82,10 @@ def _costs(claims: Sequence[Claim]) -> dict[str, list[tuple[str, float, float]]]
     """Average costs by policy: name, printed, measured."""
     groups: dict[str, list[tuple[str, float, float]]] = {}
     for claim in claims:
-        table, setting, policy, column = claim.id.split("/")
-        if column == "avg_cost" and table.startswith("table"):
-            groups.setdefault(policy, []).append((f"{table} {setting}", float(claim.printed), claim.measured))
+        match claim.id.split("/"):
+            case [table, setting, policy, "avg_cost"] if table.startswith("table"):
+                point = (f"{table} {setting}", float(claim.printed), claim.measured)
+                groups.setdefault(policy, []).append(point)
     return groups
 
 

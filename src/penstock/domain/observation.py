@@ -1,5 +1,6 @@
-"""What was seen of one operator over one control interval."""
+"""What was seen over one control interval: of an operator, of an application, of a node."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.domain.deployment import Replicas
@@ -15,3 +16,25 @@ class OperatorObservation:
     arrival_rate: float | None  # tuples/s
     response_time_s: float | None  # mean over the interval; infinite when saturated
     utilisation: float | None  # of the busiest replica; above 1 when overloaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationObservation:
+    """A whole application over one control interval, for its Application Manager."""
+
+    at_s: float
+    response_time_s: float | None  # mean from source to sink; infinite when saturated
+    operators: tuple[OperatorObservation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeObservation:
+    """One node over one control interval, for its Node Manager."""
+
+    node: str
+    node_type: int  # index in the infrastructure's types
+    at_s: float
+    utilisation: float | None
+    hosted: tuple[str, ...]  # operator of every replica on it
+    free_slots: int
+    delay_s: Mapping[str, float]  # estimated network delay to the nodes it knows

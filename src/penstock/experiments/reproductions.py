@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.experiments import mdp_table, taas_tables
+from penstock.experiments import edf_table, mdp_table, taas_tables
 from penstock.experiments.claims import Claim, Progress, Traces
 
 
@@ -21,6 +21,11 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         title="Tables 2-5 of seed 001 (TAAS 2023), every row but the deep ones",
         settings=taas_tables.SETTINGS,
         run=taas_tables.reproduce,
+    ),
+    "edf-table-1": Reproduction(
+        title="Table 1 of seed 000 (FGCS 2018), simulated",
+        settings=edf_table.SETTINGS,
+        run=edf_table.reproduce,
     ),
     "mdp-table-1": Reproduction(
         title="Table 1 and Figure 2 of seed 003 (centralised and decentralised elasticity)",

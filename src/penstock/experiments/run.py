@@ -126,9 +126,10 @@ def _run_operator(spec: Spec, rates: Floats, training: Floats, with_history: boo
         world_of(op, op.deployments), memory, rates[:0], here, policy_rng, totals, trail
     )  # compile before timing
     seconds = 0.0
+    latest = op.deployments
     for (start, space), end in zip(stages, ends, strict=True):
-        if start > 0:
-            memory = policy.informed(memory, space)
+        if space is not latest:
+            memory, latest = policy.informed(memory, latest, space), space
         part = part_of(trail, start, end)
         began = time.perf_counter()
         here = run(world_of(op, space), memory, rates[start:end], here, policy_rng, totals, part)

@@ -1,11 +1,13 @@
 """What a policy is."""
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from numpy.random import Generator
 
 from penstock.domain.decision import Decision
-from penstock.domain.observation import OperatorObservation
+from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
+from penstock.domain.request import Migrate, Request, Verdict
 
 M = TypeVar("M")
 
@@ -21,3 +23,24 @@ class OperatorPolicy(Protocol[M]):
     def initial(self) -> M: ...
 
     def decide(self, memory: M, seen: OperatorObservation, rng: Generator) -> tuple[Decision, M]: ...
+
+
+class ApplicationPolicy(Protocol[M]):
+    """Grants or refuses what Operator and Node Managers ask for, from the view of the whole application.
+
+    Every request gets an answer; a refusal says why. Pure, like `OperatorPolicy`.
+    """
+
+    def initial(self) -> M: ...
+
+    def grant(
+        self, memory: M, requests: Sequence[Request], seen: ApplicationObservation
+    ) -> tuple[Verdict, M]: ...
+
+
+class NodePolicy(Protocol):
+    """Asks for replicas to leave a node, from what that node alone can see."""
+
+    def propose(
+        self, seen: NodeObservation, others: Mapping[str, NodeObservation], rng: Generator
+    ) -> Migrate | None: ...

@@ -71,24 +71,42 @@ def copied(memory: K) -> K:
     def own(part: Any) -> Any:
         if isinstance(part, np.ndarray):
             return part.copy() if part.flags.writeable else part
-        if isinstance(part, tuple):
-            return type(part)(*map(own, part))  # every tuple in a memory is a NamedTuple
-        return part
+        return _rebuilt(part, own)
 
     return cast(K, own(memory))
+
+
+def _rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:
+    """A NamedTuple with every field changed; the very same one where nothing did."""
+    if not isinstance(part, tuple):
+        return part
+    fields = [change(field) for field in part]
+    same = all(new is old for new, old in zip(fields, part, strict=True))
+    return part if same else type(part)(*fields)
 
 
 def told(memory: K, old: Deployments, new: Deployments) -> K:
     """The same memory with other news of the nodes: prices or speeds that changed at run time."""
 
     def replaced(part: Any) -> Any:
-        if part is old:
-            return new
-        if isinstance(part, tuple):
-            return type(part)(*map(replaced, part))
-        return part
+        return new if part is old else _rebuilt(part, replaced)
 
     return cast(K, replaced(memory))
+
+
+def unmeasured(seen: OperatorObservation) -> list[str]:
+    """Names of the metrics that are missing, or are no measurement at all: not a number, negative."""
+    metrics = {
+        "arrival rate": seen.arrival_rate,
+        "response time": seen.response_time_s,
+        "utilisation": seen.utilisation,
+    }
+    # A saturated operator has an infinite response time; a rate is always finite.
+    return [
+        name
+        for name, value in metrics.items()
+        if value is None or not value >= 0 or (name == "arrival rate" and value == np.inf)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,22 +131,17 @@ class CompiledPolicy(Generic[K]):
         """The memory made ready for one more step: a copy, grown where it must."""
         return copied(memory)
 
-    def informed(self, memory: K, deployments: Deployments) -> K:
+    def informed(self, memory: K, before: Deployments, after: Deployments) -> K:
         """The memory once prices or speeds have changed; a policy that plans off-line ignores the news."""
-        return told(memory, self.deployments, deployments)
+        return told(memory, before, after)
 
     def decide(self, memory: K, seen: OperatorObservation, rng: Generator) -> tuple[Decision, K]:
-        missing = [
-            name
-            for name, value in (
-                ("arrival rate", seen.arrival_rate),
-                ("response time", seen.response_time_s),
-                ("utilisation", seen.utilisation),
-            )
-            if value is None
-        ]
-        if seen.arrival_rate is None or seen.response_time_s is None or seen.utilisation is None:
-            return Hold(f"{', '.join(missing)} not measured"), memory
+        blind = unmeasured(seen)
+        if blind or seen.arrival_rate is None or seen.response_time_s is None or seen.utilisation is None:
+            return Hold(f"{', '.join(blind)} not measured"), memory
+        if seen.replicas.total > self.deployments.max_replicas:
+            most = self.deployments.max_replicas
+            return Hold(f"{seen.replicas.total} replicas run, more than the {most} it knows about"), memory
         known = Seen(
             handle_of(self.deployments, seen.replicas),
             float(seen.arrival_rate),

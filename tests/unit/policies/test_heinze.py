@@ -41,17 +41,7 @@ def preset_by_definition(state: int, target: Fraction) -> int:
 
 @pytest.mark.parametrize(
     "target",
-    [
-        "0.5",
-        "0.65",
-        "0.75",
-        pytest.param(
-            "0.7",
-            marks=pytest.mark.xfail(
-                strict=True, reason="14 * 0.05 > 0.7 in floating point: 70 % counts as above a target of 70 %"
-            ),
-        ),
-    ],
+    ["0.5", "0.65", "0.7", "0.75"],
 )
 def test_presets_are_what_a_threshold_policy_would_do(target: str) -> None:
     q = heinze(target=float(target)).initial().q
@@ -127,7 +117,7 @@ def test_adding_now_makes_removing_worse_at_every_load_from_the_last_one_up() ->
     before = memory.q.copy()
     step(memory, seen(at(SPACE, 2), utilisation=0.6), RNG)  # state 12
     step(memory, seen(at(SPACE, 2), utilisation=0.75), RNG)  # adds
-    assert memory.last.tolist() == [15, MORE]
+    assert memory.last.tolist()[:2] == [15, MORE]
     np.testing.assert_allclose(memory.q[12:, FEWER], memory.q[12:, MORE] + 0.1)
     assert memory.q[:12].tolist() == before[:12].tolist()
 
@@ -140,7 +130,7 @@ def test_removing_now_makes_adding_worse_at_every_load_from_the_last_one_down() 
     before = memory.q.copy()
     step(memory, seen(at(SPACE, 2), utilisation=0.6), RNG)  # state 12
     step(memory, seen(at(SPACE, 2), utilisation=0.2), RNG)  # removes
-    assert memory.last.tolist() == [4, FEWER]
+    assert memory.last.tolist()[:2] == [4, FEWER]
     np.testing.assert_allclose(memory.q[:13, MORE], memory.q[:13, FEWER] + 0.1)
     assert memory.q[13:].tolist() == before[13:].tolist()
 

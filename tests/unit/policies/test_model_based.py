@@ -17,6 +17,7 @@ from penstock.policies.operator.value_iteration import ValueIteration
 LEVELS = 3
 GAMMA = 0.9
 HALVING = LearningRates(alpha_factor=0.5, alpha_every=1, alpha_floor=0.0)  # alpha is 1, 1/2, 1/4, ...
+ALL_OF_TWO_TYPES = ((1, 0), (2, 0), (0, 1), (1, 1), (0, 2))
 RNG = np.random.default_rng(1)  # never drawn from: the policy is greedy
 
 
@@ -95,6 +96,13 @@ def test_more_replicas_are_no_better_when_the_slowest_is_slower() -> None:
         counts: bool(costs[at(policy.deployments, *counts), 1]) for counts in ((0, 2), (2, 0), (1, 0), (0, 1))
     }
     assert late == {(0, 2): True, (2, 0): False, (1, 0): False, (0, 1): True}
+
+
+def test_a_slower_node_among_more_replicas_is_not_cleared_by_a_fast_one_that_did_well() -> None:
+    policy = model_based((1.0, 0.5), 2)
+    costs = observed(policy, ((2, 0), 1, LATE), ((1, 0), 1, IN_TIME))  # alpha 1, then 1/2
+    learned = {counts: float(costs[at(policy.deployments, *counts), 1]) for counts in ALL_OF_TWO_TYPES}
+    assert learned == {(1, 0): 0.3, (2, 0): 0.3, (0, 1): 0.6, (1, 1): 0.6, (0, 2): 0.6}
 
 
 def test_as_published_a_violation_bounds_other_levels_of_its_own_deployment_only() -> None:

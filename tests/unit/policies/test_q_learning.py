@@ -179,7 +179,6 @@ def test_packed_deployments_give_the_trajectory_of_enumerated_ones() -> None:
     assert trajectories[0] == trajectories[1]
 
 
-@pytest.mark.xfail(strict=True, reason="tables._move does not compile: no live learner outgrows its table")
 def test_a_live_learner_makes_room_before_its_hashed_table_fills_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "LARGEST_DENSE_BYTES", 0)
     policy = q_learning(expected_steps=1)

@@ -21,8 +21,9 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> ValueTable:
 
 
 def fill(table: ValueTable, keys: list[int]) -> None:
-    for key in keys:
-        table.values[row_to_write(table, key)] = [key, -key]
+    """The n-th key gets n and -n."""
+    for position, key in enumerate(keys):
+        table.values[row_to_write(table, key)] = [position, -position]
 
 
 def test_a_table_is_dense_as_long_as_it_fits() -> None:
@@ -51,16 +52,13 @@ def test_a_table_half_full_is_kept_as_it_is(hashed: ValueTable) -> None:
     assert with_room(hashed) is hashed
 
 
-@pytest.mark.xfail(
-    strict=True, reason="_move copies a row, which allocates, but is compiled for functions that do not"
-)
 def test_a_larger_table_keeps_every_value(hashed: ValueTable) -> None:
     keys = [int(key) for key in np.random.default_rng(1).integers(0, 2**61, hashed.keys.size // 2 + 1)]
     fill(hashed, keys)
     larger = with_room(hashed)
     assert larger.keys.size == 2 * hashed.keys.size
     assert larger.used[0] == hashed.used[0] == len(keys)
-    for key in keys:
+    for position, key in enumerate(keys):
         row = row_to_read(larger, key)
-        assert (value_at(larger, row, 0), value_at(larger, row, 1)) == (key, -key)
+        assert (value_at(larger, row, 0), value_at(larger, row, 1)) == (position, -position)
     assert row_to_read(larger, 7) == -1

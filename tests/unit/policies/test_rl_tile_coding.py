@@ -11,8 +11,8 @@ from penstock.perf.deployments import NOTHING, adding, removing, replicas_at
 from penstock.policies.rl.tile_coding import Tiles, active, estimate, nudge, tiles
 
 
-def tiled(types: int, most: int, levels: int) -> Tiles:
-    space = space_of(node_types(tuple(1.0 + 0.1 * i for i in range(types))), most)
+def tiled(types: int, most: int, levels: int, *, packed: bool = False) -> Tiles:
+    space = space_of(node_types(tuple(1.0 + 0.1 * i for i in range(types))), most, packed=packed)
     return tiles(problem_of(space, levels=levels, max_rate=100.0 * levels))
 
 
@@ -50,6 +50,15 @@ def test_tiles_are_those_of_the_reference() -> None:
                 in_use,
                 (level - 2 * sum(counts) - lowest) // ((highest - lowest) // (most + 1)),
             )
+
+
+def test_packed_deployments_fall_into_the_tiles_of_listed_ones() -> None:
+    listed, packed = tiled(3, 4, 30), tiled(3, 4, 30, packed=True)
+    spaces = listed.problem.deployments, packed.problem.deployments
+    for row in range(spaces[0].replicas.size):
+        handle = at(spaces[1], *replicas_at(spaces[0], row).counts)
+        for level in range(30):
+            assert active(packed, handle, level) == active(listed, row, level)
 
 
 def test_a_nudge_moves_three_weights_and_a_fourth_when_something_changes() -> None:

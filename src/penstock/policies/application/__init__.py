@@ -1,1 +1,1 @@
-"""Application Managers: each decides for all operators of an application at once."""
+"""Application Managers: which requests are granted, or one decision for all operators at once."""

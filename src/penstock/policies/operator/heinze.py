@@ -22,7 +22,6 @@ from penstock.policies.operator.q_learning import LearningRates
 from penstock.policies.rl.schedules import Schedule, advance
 
 STEPS_TO_FULL = 20  # states are 5 % of utilisation apart
-STEP = 1 / STEPS_TO_FULL
 HIGHEST_UTILISATION = 10.0
 _STATES = int(HIGHEST_UTILISATION) * STEPS_TO_FULL + 1
 _FEWER, _SAME, _MORE = range(3)
@@ -39,7 +38,7 @@ class HeinzeMemory(NamedTuple):
     gamma: float
     q: Floats
     alpha: Schedule
-    last: Ints  # [state, action]
+    last: Ints  # [state, action, deployment wanted]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +48,7 @@ class Heinze(CompiledPolicy[HeinzeMemory]):
     node_choice: NodeChoice
     target: float = 0.7
     gamma: float = 0.99
-    first_alpha: float = 0.3
-    rates: LearningRates = field(default_factory=LearningRates)
+    rates: LearningRates = field(default_factory=lambda: LearningRates(alpha_start=0.3))
     as_published: bool = False  # presets by repeated addition of 0.05, rounding errors and all
 
     def __post_init__(self) -> None:
@@ -67,20 +65,20 @@ class Heinze(CompiledPolicy[HeinzeMemory]):
             target=self.target,
             gamma=self.gamma,
             q=self._presets(),
-            alpha=self.rates.alpha(self.first_alpha),
-            last=np.array([_NEVER, _SAME], dtype=np.int64),
+            alpha=self.rates.alpha(),
+            last=np.array([_NEVER, _SAME, 0], dtype=np.int64),
         )
 
     def _presets(self) -> Floats:
         q = np.zeros((_STATES, 3))
         if not self.as_published:
             for state in range(_STATES):
-                q[state] = self._preset(state * STEP)
+                q[state] = self._preset(state / STEPS_TO_FULL)
             return q
         utilisation = 0.0
         while utilisation <= HIGHEST_UTILISATION:
             q[floor(utilisation * STEPS_TO_FULL)] = self._preset(utilisation)
-            utilisation += STEP
+            utilisation += 1 / STEPS_TO_FULL
         return q
 
     def _preset(self, utilisation: float) -> Floats:
@@ -130,12 +128,14 @@ def heinze_step(me: HeinzeMemory, seen: Seen, rng: Generator) -> tuple[int, floa
     action = greedy(me.q, state, can_shrink, can_grow)
     if me.last[0] != _NEVER:
         alpha = me.alpha.now[0]
-        cost = abs(state * STEP - me.target)
-        then, did = me.last[0], me.last[1]
+        cost = abs(state / STEPS_TO_FULL - me.target)
+        then, did = me.last[0], me.last[1] if here == me.last[2] else _SAME  # refused: nothing was done
         me.q[then, did] = (1.0 - alpha) * me.q[then, did] + alpha * (cost + me.gamma * me.q[state, action])
         advance(me.alpha)
         enforce_monotony(me.q, then, action)
+    gain = me.q[state, _SAME] - me.q[state, action]
+    target = resize(me.fleet, here, replicas + action - _SAME, me.node_type)
     me.last[0] = state
     me.last[1] = action
-    gain = me.q[state, _SAME] - me.q[state, action]
-    return resize(me.fleet, here, replicas + action - _SAME, me.node_type), min(max(gain, 0.0), 1.0)
+    me.last[2] = target
+    return target, min(max(gain, 0.0), 1.0)

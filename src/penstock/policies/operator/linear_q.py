@@ -94,4 +94,5 @@ def linear_q_step(me: LinearQLearner, seen: Seen, rng: Generator) -> tuple[int, 
     advance(me.epsilon)
     target = after(p.deployments, here, action)
     remember(me.last, here, level, action, target)
-    return target, score(me.largest_gain, stay, least)
+    taken = estimate(me.tiles, action, target, level)
+    return target, score(me.largest_gain, stay, least, taken)

@@ -191,4 +191,4 @@ def model_based_step(me: ModelLearner, seen: Seen, rng: Generator) -> tuple[int,
     action, least, stay = best_action(me.values, here, level)
     target = after(p.deployments, here, action)
     remember(me.last, here, level, action, target)
-    return target, score(me.largest_gain, stay, least)
+    return target, score(me.largest_gain, stay, least, least)

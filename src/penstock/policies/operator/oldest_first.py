@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.compiled import Ints, compiled
-from penstock.perf.deployments import NOWHERE, Deployments, adding, after, count_of, removing, replicas_of
+from penstock.perf.deployments import Deployments, adding, after, count_of, removing, replicas_of
 
 
 class Fleet(NamedTuple):
@@ -24,40 +24,50 @@ def no_fleet(deployments: Deployments) -> Fleet:
 
 
 @compiled
+def _known(fleet: Fleet, node_type: int) -> int:
+    known = 0
+    for index in range(fleet.size[0]):
+        if fleet.types[index] == node_type:
+            known += 1
+    return known
+
+
+@compiled
 def acknowledge(fleet: Fleet, here: int) -> None:
-    """Take note of what runs; where someone else changed it, ages are unknown and types count in order."""
+    """Take note of what runs: of each type the oldest have gone, or new ones have come."""
     space = fleet.deployments
-    same = fleet.size[0] == replicas_of(space, here)
+    for node_type in range(space.speedup.size):  # first, to make room
+        _forget_oldest(fleet, node_type, _known(fleet, node_type) - count_of(space, here, node_type))
     for node_type in range(space.speedup.size):
-        known = 0
-        for index in range(fleet.size[0]):
-            if fleet.types[index] == node_type:
-                known += 1
-        same = same and known == count_of(space, here, node_type)
-    if same:
-        return
-    fleet.size[0] = 0
-    for node_type in range(space.speedup.size):
-        for _ in range(count_of(space, here, node_type)):
+        for _ in range(count_of(space, here, node_type) - _known(fleet, node_type)):
             fleet.types[fleet.size[0]] = node_type
             fleet.size[0] += 1
 
 
 @compiled
+def _forget_oldest(fleet: Fleet, node_type: int, gone: int) -> None:
+    kept = 0
+    for index in range(fleet.size[0]):
+        if fleet.types[index] == node_type and gone > 0:
+            gone -= 1
+        else:
+            fleet.types[kept] = fleet.types[index]
+            kept += 1
+    fleet.size[0] = kept
+
+
+@compiled
 def resize(fleet: Fleet, here: int, wanted: int, node_type: int) -> int:
-    """The deployment with `wanted` replicas: more of `node_type`, or without the oldest."""
+    """The deployment with `wanted` replicas: more of `node_type`, or without the oldest.
+
+    The fleet is as acknowledged; it changes when the change is seen to have been made.
+    """
     space = fleet.deployments
     wanted = max(1, min(wanted, space.max_replicas))
     while replicas_of(space, here) < wanted:
         here = after(space, here, adding(space, node_type))
-        fleet.types[fleet.size[0]] = node_type
-        fleet.size[0] += 1
+    oldest = 0
     while replicas_of(space, here) > wanted:
-        fewer = after(space, here, removing(space, fleet.types[0]))
-        if fewer == NOWHERE:
-            return here
-        here = fewer
-        fleet.size[0] -= 1
-        for index in range(fleet.size[0]):
-            fleet.types[index] = fleet.types[index + 1]
+        here = after(space, here, removing(space, fleet.types[oldest]))
+        oldest += 1
     return here

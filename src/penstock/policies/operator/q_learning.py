@@ -39,17 +39,21 @@ class LearningRates:
     few thousand slots, and the paper's own Fig. 24 shows it going on after 200,000.
     """
 
+    alpha_start: float = 1.0
     alpha_factor: float = 0.98
     alpha_every: int = 10
     alpha_floor: float = 0.1
+    epsilon_start: float = 1.0
     epsilon_factor: float = 0.95
     epsilon_floor: float = 0.01
 
-    def alpha(self, start: float = 1.0) -> Schedule:
-        return schedule(start, factor=self.alpha_factor, every=self.alpha_every, floor=self.alpha_floor)
+    def alpha(self) -> Schedule:
+        return schedule(
+            self.alpha_start, factor=self.alpha_factor, every=self.alpha_every, floor=self.alpha_floor
+        )
 
     def epsilon(self) -> Schedule:
-        return schedule(1.0, factor=self.epsilon_factor, floor=self.epsilon_floor)
+        return schedule(self.epsilon_start, factor=self.epsilon_factor, floor=self.epsilon_floor)
 
 
 class QLearner(NamedTuple):
@@ -133,4 +137,5 @@ def q_learning_step(me: QLearner, seen: Seen, rng: Generator) -> tuple[int, floa
     advance(me.epsilon)
     target = after(p.deployments, here, action)
     remember(me.last, here, level, action, target)
-    return target, score(me.largest_gain, value_at(me.q, row, NOTHING), value_at(me.q, row, action))
+    stay = value_at(me.q, row, NOTHING)
+    return target, score(me.largest_gain, stay, least, value_at(me.q, row, action))

@@ -106,4 +106,4 @@ def pds_step(me: PdsLearner, seen: Seen, rng: Generator) -> tuple[int, float]:
 
     target = after(p.deployments, here, action)
     remember(me.last, here, level, action, target)
-    return target, score(me.largest_gain, stay, least)
+    return target, score(me.largest_gain, stay, least, least)

@@ -58,7 +58,7 @@ class ValueIteration(CompiledPolicy[Plan]):
             tolerance=self.tolerance,
         )
 
-    def informed(self, memory: Plan, deployments: Deployments) -> Plan:
+    def informed(self, memory: Plan, before: Deployments, after: Deployments) -> Plan:
         return memory  # planned off-line, with the prices of that day
 
     def explain(self, memory: Plan, seen: Seen) -> str:
@@ -107,4 +107,4 @@ def iterate(
 def follow_plan(me: Plan, seen: Seen, rng: Generator) -> tuple[int, float]:
     problem = me.values.problem
     action, least, stay = best_action(me.values, seen.deployment, level_of(problem, seen.rate))
-    return after(problem.deployments, seen.deployment, action), score(me.largest_gain, stay, least)
+    return after(problem.deployments, seen.deployment, action), score(me.largest_gain, stay, least, least)

@@ -10,12 +10,13 @@ from penstock.compiled import Floats, Ints, compiled
 from penstock.domain.errors import InputError
 from penstock.perf.deployments import NOWHERE, actions_of, after
 from penstock.policies.rl.problem import Problem, known_cost
-from penstock.policies.rl.tables import ValueTable
+from penstock.policies.rl.tables import LARGEST_DENSE_BYTES, ValueTable
 
 
 def need_enumeration(problem: Problem, policy: str) -> None:
     """Full backups visit every deployment: refuse where they are too many to list."""
-    if not problem.deployments.enumerated:
+    rows = problem.deployments.replicas.size * problem.levels
+    if not problem.deployments.enumerated or 8 * rows > LARGEST_DENSE_BYTES:
         types, most = problem.deployments.speedup.size, problem.deployments.max_replicas
         raise InputError(
             f"policy '{policy}': {types} node types with {most} replicas have too many deployments "

@@ -63,8 +63,11 @@ def random_action(space: Deployments, here: int, rng: Generator) -> int:
 
 
 @compiled
-def score(largest_gain: Floats, stay: float, move: float) -> float:
-    """Expected gain of moving over the largest ever expected (seed 000, sec. 5.2, reconfiguration score)."""
-    gain = stay - move
-    largest_gain[0] = max(largest_gain[0], gain)
-    return float(max(gain, 0.0) / largest_gain[0])
+def score(largest_gain: Floats, stay: float, least: float, move: float) -> float:
+    """Expected gain of a move over the largest ever expected of any (seed 000, sec. 5.2).
+
+    `stay`, `least` and `move` are the values of doing nothing, of the best action and of the
+    one taken, which differ when exploring.
+    """
+    largest_gain[0] = max(largest_gain[0], stay - least)
+    return float(max(stay - move, 0.0) / largest_gain[0])

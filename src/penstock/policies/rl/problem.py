@@ -47,6 +47,10 @@ def operator_problem(
         raise InputError(f"max_rate={max_rate}; it must be positive")
     if not max_utilisation > 0:
         raise InputError(f"max_utilisation={max_utilisation}; it must be positive")
+    types = deployments.speedup.size
+    if types * deployments.bits + int(levels).bit_length() > 62:
+        most = deployments.max_replicas
+        raise InputError(f"{types} node types, {most} replicas and {levels} levels: too many states to name")
     scale = deployments.max_replicas * float(deployments.price.max()) if cost_scale is None else cost_scale
     return Problem(
         deployments=deployments,
@@ -71,7 +75,7 @@ def level_rates(problem: Problem) -> Floats:
 def level_of(problem: Problem, rate: float) -> int:
     """The discretised rate; everything above the top level counts as the top level."""
     # floor(rate / quantum), not rate // quantum: they differ exactly on boundaries (65, 130, ...).
-    return min(int(np.floor(rate / problem.quantum)), problem.levels - 1)
+    return int(min(np.floor(rate / problem.quantum), problem.levels - 1.0))
 
 
 @compiled_allocating

@@ -44,7 +44,9 @@ def with_room(table: ValueTable) -> ValueTable:
 def _move(table: ValueTable, larger: ValueTable) -> None:
     for row in range(table.keys.size):
         if table.keys[row] != FREE:
-            larger.values[row_to_write(larger, table.keys[row])] = table.values[row]
+            place = row_to_write(larger, table.keys[row])
+            for column in range(table.values.shape[1]):
+                larger.values[place, column] = table.values[row, column]
 
 
 @compiled

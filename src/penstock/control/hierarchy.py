@@ -1,0 +1,166 @@
+"""Operator, Node and Application Managers together (seed 000): one pure step from seeing to doing.
+
+Operator Managers see only their own operator, Node Managers only their node; each asks, with
+a score and a reason. The Application Manager runs at its own, slower pace, sees the whole
+application, and answers. A refused request shows in the next observation as replicas that
+did not change, which is how a learner knows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from numpy.random import Generator
+
+from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.deployment import Replicas
+from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
+from penstock.domain.request import Refused, Request, ScaleIn, ScaleOut, Verdict, request_of
+from penstock.policies.api import ApplicationPolicy, NodePolicy, OperatorPolicy
+from penstock.policies.node.place import busiest_host, choose_node
+
+Hosts = Mapping[str, tuple[str, ...]]  # operator -> node of each of its replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Managers:
+    """Who decides what, and how often."""
+
+    operators: Mapping[str, OperatorPolicy[Any]]
+    application: ApplicationPolicy[Any]
+    nodes: Mapping[str, NodePolicy] = field(default_factory=dict)
+    application_period_s: float = 30.0
+    rest_s: float = 0.0  # after a change, local managers wait until their measurements mean something
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagersMemory:
+    """Everything the managers remember."""
+
+    operators: Mapping[str, Any]
+    application: Any
+    granted_at_s: float | None = None  # when the Application Manager last ran
+    changed_at_s: float | None = None  # when something was last changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One round: what was decided where, what was asked for, what was granted."""
+
+    decisions: Mapping[str, Decision]
+    requests: tuple[Request, ...]
+    verdict: Verdict
+
+
+def first_memory(managers: Managers) -> ManagersMemory:
+    return ManagersMemory(
+        operators={name: policy.initial() for name, policy in managers.operators.items()},
+        application=managers.application.initial(),
+    )
+
+
+def decide(
+    managers: Managers,
+    memory: ManagersMemory,
+    seen: ApplicationObservation,
+    rngs: Mapping[str, Generator],
+    *,
+    nodes: Mapping[str, NodeObservation] | None = None,
+    hosts: Hosts | None = None,
+) -> tuple[Outcome, ManagersMemory]:
+    """One round of all managers. `rngs` has one per operator and one per node."""
+    resting = memory.changed_at_s is not None and seen.at_s - memory.changed_at_s < managers.rest_s
+    if resting:
+        why = f"resting until {managers.rest_s:g} s after the last change"
+        return Outcome(
+            decisions={o.operator: Hold(why) for o in seen.operators}, requests=(), verdict=Verdict(())
+        ), memory
+    decisions: dict[str, Decision] = {}
+    memories = dict(memory.operators)
+    for one in seen.operators:
+        if one.operator in managers.operators:
+            decisions[one.operator], memories[one.operator] = managers.operators[one.operator].decide(
+                memories[one.operator], one, rngs[one.operator]
+            )
+    requests, impossible = _requests(decisions, seen.operators, rngs, nodes, hosts)
+    for name, policy in managers.nodes.items():
+        proposal = policy.propose(nodes[name], nodes, rngs[name]) if nodes and name in nodes else None
+        if proposal is not None:
+            requests.append(proposal)
+    memory = replace(memory, operators=memories)
+    due = memory.granted_at_s is None or seen.at_s - memory.granted_at_s >= managers.application_period_s
+    if not due:
+        waiting = tuple(Refused(request, "the Application Manager runs later") for request in requests)
+        return Outcome(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
+    verdict, state = managers.application.grant(memory.application, requests, seen)
+    verdict = Verdict(verdict.granted, (*verdict.refused, *impossible))
+    memory = replace(
+        memory,
+        application=state,
+        granted_at_s=seen.at_s,
+        changed_at_s=seen.at_s if verdict.granted else memory.changed_at_s,
+    )
+    return Outcome(decisions=decisions, requests=tuple(requests), verdict=verdict), memory
+
+
+def _requests(
+    decisions: Mapping[str, Decision],
+    seen: Sequence[OperatorObservation],
+    rngs: Mapping[str, Generator],
+    nodes: Mapping[str, NodeObservation] | None,
+    hosts: Hosts | None,
+) -> tuple[list[Request], list[Refused]]:
+    """Decisions to change as requests, with the nodes concerned where nodes are known."""
+    requests: list[Request] = []
+    impossible: list[Refused] = []
+    for one in seen:
+        decision = decisions.get(one.operator)
+        if not isinstance(decision, Scale):
+            continue
+        request = request_of(one.operator, one.replicas, decision)
+        if nodes is not None and hosts is not None:
+            chosen = _nodes_for(request, one.replicas, nodes, hosts[one.operator], rngs[one.operator])
+            if chosen is None:
+                impossible.append(Refused(request, "no node has a free slot"))
+                continue
+            request = replace(request, nodes=chosen)
+        requests.append(request)
+    return requests, impossible
+
+
+def _nodes_for(
+    request: ScaleOut | ScaleIn,
+    now: Replicas,
+    nodes: Mapping[str, NodeObservation],
+    hosts: tuple[str, ...],
+    rng: Generator,
+) -> tuple[str, ...] | None:
+    if isinstance(request, ScaleIn):
+        return _leaving(now, request.target, nodes, hosts)
+    chosen: list[str] = []
+    for node_type, delta in _changes(now, request.target).items():
+        for _ in range(max(delta, 0)):
+            fitting = {name: node for name, node in nodes.items() if node.node_type == node_type}
+            picked = choose_node(hosts[0], {hosts[0]: nodes[hosts[0]], **fitting}, rng)
+            if picked is None:
+                return None
+            chosen.append(picked)
+    return tuple(chosen)
+
+
+def _leaving(
+    now: Replicas, target: Replicas, nodes: Mapping[str, NodeObservation], hosts: tuple[str, ...]
+) -> tuple[str, ...]:
+    left = list(hosts)
+    gone: list[str] = []
+    for node_type, delta in _changes(now, target).items():
+        for _ in range(max(-delta, 0)):
+            node = busiest_host([host for host in left if nodes[host].node_type == node_type], nodes)
+            left.remove(node)
+            gone.append(node)
+    return tuple(gone)
+
+
+def _changes(now: Replicas, target: Replicas) -> dict[int, int]:
+    pairs = zip(now.counts, target.counts, strict=True)
+    return {index: after - before for index, (before, after) in enumerate(pairs) if after != before}

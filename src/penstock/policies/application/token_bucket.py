@@ -1,0 +1,91 @@
+"""The token bucket of seed 000, sec. 7: reconfigure when it pays, settle when all is well.
+
+Every period, a response time above `high_s` earns an H token, which grants a scale-out or a
+migration; one below `low_s` earns an L token, which grants a scale-in; in between nothing is
+earned. The bucket holds one kind at a time and at most `capacity` tokens: a token of the
+other kind empties it, and a new one pushes out the oldest when it is full.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from penstock.domain.errors import InputError
+from penstock.domain.observation import ApplicationObservation
+from penstock.domain.request import Refused, Request, ScaleIn, Verdict
+from penstock.policies.application.requests import without_conflicts
+
+
+class Token(Enum):
+    """What a token grants."""
+
+    HIGH = "H"  # a scale-out or a migration
+    LOW = "L"  # a scale-in
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Tokens of one kind, and when the last chance to earn one was."""
+
+    kind: Token | None = None
+    tokens: int = 0
+    looked_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBucket:
+    """Grants at most as many requests as there are tokens of their kind."""
+
+    low_s: float
+    high_s: float
+    period_s: float = 60.0
+    capacity: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low_s < self.high_s:
+            raise InputError(
+                f"token bucket: thresholds {self.low_s} s and {self.high_s} s; low must be below high"
+            )
+        if self.capacity < 1:
+            raise InputError(f"token bucket: capacity={self.capacity}; it must hold at least one token")
+        if not self.period_s > 0:
+            raise InputError(f"token bucket: period_s={self.period_s}; it must be positive")
+
+    def initial(self) -> Bucket:
+        return Bucket()
+
+    def grant(
+        self, memory: Bucket, requests: Sequence[Request], seen: ApplicationObservation
+    ) -> tuple[Verdict, Bucket]:
+        bucket = self._earn(memory, seen)
+        kept, refused = without_conflicts(requests)
+        granted: list[Request] = []
+        for request in kept:
+            needed = Token.LOW if isinstance(request, ScaleIn) else Token.HIGH
+            if bucket.kind is needed and bucket.tokens > 0:
+                granted.append(request)
+                bucket = replace(bucket, tokens=bucket.tokens - 1)
+            else:
+                refused.append(Refused(request, self._why_not(needed, seen)))
+        return Verdict(tuple(granted), tuple(refused)), bucket
+
+    def _earn(self, bucket: Bucket, seen: ApplicationObservation) -> Bucket:
+        due = bucket.looked_at_s is None or seen.at_s - bucket.looked_at_s >= self.period_s
+        # Blind: earn nothing, and look again as soon as something was measured.
+        if not due or seen.response_time_s is None:
+            return bucket
+        looked = replace(bucket, looked_at_s=seen.at_s)
+        if seen.response_time_s > self.high_s:
+            earned = Token.HIGH
+        elif seen.response_time_s < self.low_s:
+            earned = Token.LOW
+        else:
+            return looked
+        before = bucket.tokens if bucket.kind is earned else 0
+        return replace(looked, kind=earned, tokens=min(before + 1, self.capacity))
+
+    def _why_not(self, needed: Token, seen: ApplicationObservation) -> str:
+        if seen.response_time_s is None:
+            return f"no {needed.value} token: response time not measured"
+        band = f"{self.low_s * 1000:.0f}-{self.high_s * 1000:.0f} ms"
+        return f"no {needed.value} token: response time {seen.response_time_s * 1000:.0f} ms, band {band}"

@@ -1,0 +1,234 @@
+"""Downtime, the buffer at the source, and the managers' rounds."""
+
+import numpy as np
+import pytest
+
+from penstock.control.hierarchy import Managers, decide, first_memory
+from penstock.domain.application import Application, Operator, pipeline
+from penstock.domain.deployment import Replicas
+from penstock.domain.infrastructure import Infrastructure, Link, Node, NodeType
+from penstock.domain.objective import Objective
+from penstock.domain.request import Migrate, ScaleIn, ScaleOut, Verdict
+from penstock.perf.deployments import deployments
+from penstock.perf.downtime import PauseAndResume, state_moved
+from penstock.perf.queueing import m_m_1
+from penstock.policies.application.grant_all import GrantAll
+from penstock.policies.application.token_bucket import TokenBucket
+from penstock.policies.operator.node_choice import NodeChoice
+from penstock.policies.operator.threshold import Threshold
+from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication, buffered
+
+WORKER = NodeType(name="worker", speedup=1.0, price=1.0)
+SPACE = deployments((WORKER,), 4)
+FIRST = Operator(name="first", service_time_s=0.004, stateful=True, state_bytes=300_000_000, max_replicas=4)
+SECOND = Operator(name="second", service_time_s=0.002, max_replicas=4)
+TWO = pipeline("two", FIRST, SECOND)
+
+
+def simulated(rates: list[float], *, fixed_s: float = 10.0, **changes: object) -> SimulatedApplication:
+    models = {
+        operator.name: OperatorModel(
+            queue=m_m_1(operator.service_time_s), deployments=SPACE, first=Replicas((2,))
+        )
+        for operator in TWO.operators
+    }
+    plain = SimulatedApplication(
+        application=TWO,
+        objective=Objective(response_time_s=0.05),
+        models=models,
+        rates=np.array(rates),
+        protocol=PauseAndResume(fixed_s=fixed_s),
+    )
+    for name, value in changes.items():
+        setattr(plain, name, value)
+    return plain
+
+
+def to(operator: str, replicas: int, *nodes: str) -> ScaleOut:
+    return ScaleOut(operator=operator, target=Replicas((replicas,)), nodes=nodes, score=1.0, reason="test")
+
+
+def test_without_a_change_the_response_time_is_the_sum_of_the_queues() -> None:
+    app = simulated([100.0])
+    seen = app.observe()
+    expected = sum(s / (1 - 50 * s) for s in (0.004, 0.002))
+    assert seen.response_time_s == pytest.approx(expected)
+    assert [o.arrival_rate for o in seen.operators] == [100.0, 100.0]
+
+
+def test_what_arrives_during_a_pause_waits_and_is_let_in_afterwards() -> None:
+    app = simulated([100.0, 100.0, 100.0])
+    app.observe()
+    app.apply(Verdict((to("second", 3),)))
+    # Ten seconds of pause, 1000 tuples, drained at .98 x 500/s (two replicas of 4 ms) less 100/s.
+    drain_s = 1000 / (0.98 * 500 - 100)
+    wait = (1000 * 10 / 2 + 1000 * drain_s / 2) / (100 * 30)
+    inside = 100 * 30 / 20
+    queues = 0.004 / (1 - inside / 2 * 0.004) + 0.002 / (1 - inside / 3 * 0.002)
+    assert app.observe().response_time_s == pytest.approx(wait + queues)
+    app.apply(Verdict(()))
+    assert app.played[1].downtime_s == 10.0
+    assert app.played[1].violated
+    assert app.played[1].waiting == 0.0
+    assert app.observe().response_time_s == pytest.approx(0.004 / 0.8 + 0.002 / (1 - 100 / 3 * 0.002))
+
+
+def test_an_overloaded_application_keeps_a_backlog_and_works_it_off() -> None:
+    app = simulated([600.0, 100.0, 100.0])
+    waiting = []
+    for _ in range(3):
+        app.observe()
+        app.apply(Verdict(()))
+        waiting.append(app.played[-1].waiting)
+    excess = (600 - 0.98 * 500) * 30
+    assert waiting == pytest.approx([excess, 0.0, 0.0])
+
+
+def test_the_buffer_is_littles_law_by_numerical_integration() -> None:
+    rate, waiting, pause, slot, capacity = 80.0, 500.0, 6.0, 30.0, 140.0
+    content, area, step = waiting, 0.0, 1e-4
+    for instant in np.arange(0, slot, step):
+        area += content * step
+        content += rate * step - (0.0 if instant < pause else min(capacity * step, content + rate * step))
+    wait, left = buffered(rate=rate, waiting=waiting, pause_s=pause, slot_s=slot, capacity=capacity)
+    assert wait == pytest.approx(area / (rate * slot), rel=1e-3)
+    assert left == pytest.approx(content, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "share"), [(1, 2, 1 / 2), (2, 1, 1 / 2), (2, 3, 1 / 3), (3, 3, 1 / 3)]
+)
+def test_evenly_spread_state_moves_no_more_than_it_must(before: int, after: int, share: float) -> None:
+    assert state_moved(FIRST, before, after) == pytest.approx(share * 300_000_000)
+
+
+def test_downtime_grows_with_the_state_that_moves() -> None:
+    protocol = PauseAndResume(fixed_s=5.0, state_bandwidth_bytes_s=100e6)
+    assert protocol.seconds({}) == 0.0
+    assert protocol.seconds({SECOND: (1, 2)}) == 5.0
+    assert protocol.seconds({FIRST: (1, 2), SECOND: (1, 2)}) == pytest.approx(5.0 + 1.5)
+
+
+def threshold() -> Threshold:
+    return Threshold(node_types=(WORKER,), deployments=SPACE, node_choice=NodeChoice.FIRST)
+
+
+def test_managers_see_their_own_operator_and_the_application_manager_decides() -> None:
+    managers = Managers(
+        operators={"first": threshold(), "second": threshold()},
+        application=TokenBucket(low_s=0.001, high_s=0.002, capacity=1),
+    )
+    app = simulated([400.0])
+    rngs = {name: np.random.default_rng(1) for name in ("first", "second")}
+    outcome, _ = decide(managers, first_memory(managers), app.observe(), rngs)
+    # Loads .8 and .4: the first asks for more, the second for fewer (its one replica would be at .8: no).
+    assert [(type(r), r.operator) for r in outcome.requests] == [(ScaleOut, "first")]
+    assert outcome.verdict.granted == outcome.requests
+
+
+def test_the_application_manager_runs_at_its_own_pace_and_local_managers_rest_after_a_change() -> None:
+    managers = Managers(
+        operators={"first": threshold()}, application=GrantAll(), application_period_s=60.0, rest_s=45.0
+    )
+    app = simulated([450.0] * 6, fixed_s=0.0)
+    memory, granted, reasons = first_memory(managers), [], []
+    while not app.finished:
+        outcome, memory = decide(managers, memory, app.observe(), {"first": np.random.default_rng(1)})
+        granted.append(len(outcome.verdict.granted))
+        reasons.append(outcome.decisions["first"].reason)
+        app.apply(outcome.verdict)
+    assert granted[0] == 1
+    assert granted[1] == 0
+    assert "resting" in reasons[1]
+
+
+def test_a_refused_request_leaves_the_replicas_as_they_were() -> None:
+    managers = Managers(operators={"first": threshold()}, application=TokenBucket(low_s=0.5, high_s=5.0))
+    app = simulated([450.0] * 3)
+    memory = first_memory(managers)
+    while not app.finished:
+        outcome, memory = decide(managers, memory, app.observe(), {"first": np.random.default_rng(1)})
+        assert "no H token" in outcome.verdict.refused[0].reason
+        app.apply(outcome.verdict)
+    assert {slot.replicas for slot in app.played} == {4}
+
+
+def two_nodes() -> Infrastructure:
+    return Infrastructure(
+        name="two",
+        node_types=(WORKER,),
+        nodes=(Node(name="a", node_type="worker", slots=3), Node(name="b", node_type="worker", slots=2)),
+        links=(Link(a="a", b="b", delay_s=0.010),),
+    )
+
+
+def placed(application: Application) -> SimulatedApplication:
+    models = {
+        o.name: OperatorModel(queue=m_m_1(o.service_time_s), deployments=SPACE, first=Replicas((2,)))
+        for o in application.operators
+    }
+    return SimulatedApplication(
+        application=application,
+        objective=Objective(response_time_s=0.05),
+        models=models,
+        rates=np.array([100.0, 100.0, 100.0]),
+        protocol=PauseAndResume(fixed_s=0.0),
+        infrastructure=two_nodes(),
+        hosts={"first": ["a", "a"], "second": ["a", "b"]},
+    )
+
+
+def test_replicas_on_other_nodes_add_the_mean_network_delay() -> None:
+    app = placed(TWO)
+    queues = 0.004 / 0.8 + 0.002 / 0.9
+    assert app.observe().response_time_s == pytest.approx(queues + 0.010 / 2)
+    app.apply(Verdict((Migrate(operator="second", origin="b", target="a", score=1.0, reason="test"),)))
+    assert app.hosts["second"] == ["a", "a"]
+    assert app.observe().response_time_s == pytest.approx(queues)
+
+
+def test_nodes_are_as_busy_as_their_replicas() -> None:
+    nodes = placed(TWO).observe_nodes()
+    assert nodes["a"].utilisation == pytest.approx((0.2 + 0.2 + 0.1) / 3)
+    assert nodes["b"].utilisation == pytest.approx(0.1 / 2)
+    assert (nodes["a"].free_slots, nodes["b"].free_slots) == (0, 1)
+    assert nodes["a"].delay_s == {"b": 0.010}
+
+
+def test_a_new_replica_goes_to_a_node_with_room_and_a_scale_in_names_the_busiest() -> None:
+    managers = Managers(operators={"first": threshold()}, application=GrantAll())
+    app = placed(TWO)
+    app.rates = np.array([400.0, 10.0])
+    rngs = {"first": np.random.default_rng(1)}
+    memory = first_memory(managers)
+    outcome, memory = decide(
+        managers, memory, app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app)
+    )
+    assert isinstance(outcome.verdict.granted[0], ScaleOut)
+    assert outcome.verdict.granted[0].nodes == ("b",)
+    app.apply(outcome.verdict)
+    assert sorted(app.hosts["first"]) == ["a", "a", "b"]
+    outcome, _ = decide(managers, memory, app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app))
+    assert isinstance(outcome.verdict.granted[0], ScaleIn)
+    assert outcome.verdict.granted[0].nodes == ("a",)
+
+
+def _hosts(app: SimulatedApplication) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(nodes) for name, nodes in app.hosts.items()}
+
+
+def test_where_no_node_has_room_the_request_is_refused_with_the_reason() -> None:
+    managers = Managers(operators={"first": threshold()}, application=GrantAll())
+    app = placed(TWO)
+    app.rates = np.array([400.0])
+    app.hosts["second"] += ["b"]
+    outcome, _ = decide(
+        managers,
+        first_memory(managers),
+        app.observe(),
+        {"first": np.random.default_rng(1)},
+        nodes=app.observe_nodes(),
+        hosts=_hosts(app),
+    )
+    assert outcome.verdict.granted == ()
+    assert outcome.verdict.refused[0].reason == "no node has a free slot"
