@@ -1,0 +1,1 @@
+"""Policies of the Application Manager, one per file."""
