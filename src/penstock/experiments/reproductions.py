@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.experiments import taas_tables
+from penstock.experiments import am_tuning, taas_tables
 from penstock.experiments.claims import Claim, Progress, Traces
 
 
@@ -21,5 +21,10 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         title="Tables 2-5 of seed 001 (TAAS 2023), every row but the deep ones",
         settings=taas_tables.SETTINGS,
         run=taas_tables.reproduce,
+    ),
+    "am-tuning": Reproduction(
+        title="Figures 20-22 of seed 001 (TAAS 2023), the tuned Application Manager",
+        settings=am_tuning.SETTINGS,
+        run=am_tuning.reproduce,
     ),
 }

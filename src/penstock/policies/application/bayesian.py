@@ -94,7 +94,7 @@ class BayesianSearch:
     """Algorithm 3 with expected improvement under unknown constraints."""
 
     initial: int = 5  # random points before the first model
-    candidates: int = 1500  # points among which the acquisition is maximised
+    candidates: int = 600  # points among which the acquisition is maximised
 
     def __post_init__(self) -> None:
         if self.initial < 1 or self.candidates < 2:
@@ -164,7 +164,7 @@ def predicted(known: Floats, values: Sequence[float], asked: Floats) -> tuple[Fl
 
 # Natural logarithms of the kernel's length (in standard deviations of the features) and noise.
 _PARAMETERS = [
-    np.log([length, noise]) for length in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0) for noise in (1e-4, 1e-2, 5e-2, 0.2)
+    np.log([length, noise]) for length in (0.3, 0.7, 1.5, 3.0, 6.0) for noise in (1e-4, 1e-2, 0.1)
 ]
 
 _erf = np.vectorize(erf, otypes=[np.float64])

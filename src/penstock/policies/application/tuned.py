@@ -25,11 +25,9 @@ from penstock.perf.latency import naive_shares
 from penstock.policies.application.bayesian import (
     BayesianSearch,
     Domain,
-    Evaluate,
     Measured,
     Search,
     Trial,
-    best_of,
 )
 
 
@@ -62,16 +60,15 @@ def naive(application: Application, objective: Objective) -> Configuration:
 _LITTLE = 1e-3  # of all intervals; keeps the logarithm of nothing finite
 
 
-def judged(behaviour: Behaviour, objective: Objective, *, margin: float = 0.0) -> Measured:
+def judged(behaviour: Behaviour, objective: Objective) -> Measured:
     """Cost and how far each requirement is from being broken, eq. (13)-(15).
 
     Distances are logarithms of ratios: 1 % to 2 % of violations is as much as 10 % to
     20 %, and a surrogate is not drowned by a configuration that violates always.
-    `margin` is the part of each allowance that is kept back.
     """
 
     def excess(seen: float, allowed: float) -> float:
-        return log((seen + _LITTLE) / ((1.0 - margin) * allowed + _LITTLE))
+        return log((seen + _LITTLE) / (allowed + _LITTLE))
 
     return Measured(
         cost=behaviour.resource_cost,
@@ -150,7 +147,7 @@ class LatencyShares:
         return dict(zip(self.names, (float(bound) for bound in point * self.limits), strict=True))
 
 
-_WALK = 40
+_WALK = 25  # steps; longer walks have the same means and spreads to two digits
 
 
 def _interior(a: Floats, b: Floats) -> Floats | None:
@@ -212,7 +209,12 @@ class Tuned:
 
     @property
     def best(self) -> Candidate:
-        return min(self.candidates, key=lambda candidate: candidate.measured.rank)
+        return best_candidate(self.candidates)
+
+
+def best_candidate(candidates: Sequence[Candidate]) -> Candidate:
+    """The cheapest feasible one, or the one closest to feasible; the earliest of equals."""
+    return min(candidates, key=lambda candidate: candidate.measured.rank)
 
 
 Judge = Callable[[Configuration], Measured]
@@ -238,10 +240,10 @@ class TunedManager:
         """The complete algorithm."""
         candidates = [Candidate(configuration=start, measured=evaluate(start))]
         for done in range(1, self.max_rounds + 1):
-            before = _best(candidates)
+            before = best_candidate(candidates)
             candidates += self.tune_bounds(evaluate, before, rng)
-            candidates += self.tune_weights(evaluate, _best(candidates), rng)
-            if self.stop_early and _best(candidates) is before:
+            candidates += self.tune_weights(evaluate, best_candidate(candidates), rng)
+            if self.stop_early and best_candidate(candidates) is before:
                 break
         return Tuned(candidates=candidates, rounds=done)
 
@@ -292,5 +294,20 @@ class TunedManager:
         ]
 
 
-def _best(candidates: Sequence[Candidate]) -> Candidate:
-    return min(candidates, key=lambda candidate: candidate.measured.rank)
+def confirmed(candidates: Sequence[Candidate], evaluate: Judge) -> Candidate:
+    """The best by a longer evaluation, among all that were the best of their time.
+
+    Learners keep learning: what is cheapest over the 50,000 slots of a tuning run need not
+    be over a year. The first candidate is always asked, so the answer is no worse than it
+    over the longer run either.
+    """
+    incumbents: list[Candidate] = []
+    for candidate in candidates:
+        if not incumbents or candidate.measured.rank < incumbents[-1].measured.rank:
+            incumbents.append(candidate)
+    return best_candidate(
+        [
+            Candidate(configuration=one.configuration, measured=evaluate(one.configuration))
+            for one in incumbents
+        ]
+    )
