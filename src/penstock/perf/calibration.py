@@ -27,9 +27,13 @@ class ServiceSample:
         if self.tuples < 1:
             raise InputError(f"operator '{self.operator}': a sample of {self.tuples} tuples says nothing")
         if not (isfinite(self.mean_s) and self.mean_s > 0):
-            raise InputError(f"operator '{self.operator}': mean service time {self.mean_s} s; must be positive")
+            raise InputError(
+                f"operator '{self.operator}': mean service time {self.mean_s} s; must be positive"
+            )
         if not (isfinite(self.variance_s2) and self.variance_s2 >= 0):
-            raise InputError(f"operator '{self.operator}': variance {self.variance_s2} s2; it cannot be negative")
+            raise InputError(
+                f"operator '{self.operator}': variance {self.variance_s2} s2; it cannot be negative"
+            )
         if not self.speedup > 0:
             raise InputError(f"operator '{self.operator}': speedup {self.speedup}; it must be positive")
 
@@ -53,7 +57,9 @@ def system_model(
     known = {operator.name for operator in graph.operators}
     for sample in samples:
         if sample.operator not in known:
-            raise InputError(f"application '{graph.name}': measured operator '{sample.operator}' is not in it")
+            raise InputError(
+                f"application '{graph.name}': measured operator '{sample.operator}' is not in it"
+            )
     operators = tuple(
         _as_measured(operator, [sample for sample in samples if sample.operator == operator.name])
         for operator in graph.operators

@@ -154,7 +154,7 @@ def predicted(known: Floats, values: Sequence[float], asked: Floats) -> tuple[Fl
     kernel = Matern(nu=2.5) + WhiteKernel()
     targets = np.asarray(values, dtype=np.float64)
     draft = GaussianProcessRegressor(kernel=kernel, optimizer=None, normalize_y=True).fit(known, targets)
-    likeliest = max(_PARAMETERS, key=draft.log_marginal_likelihood)
+    likeliest = max(_PARAMETERS, key=lambda theta: draft.log_marginal_likelihood(theta, clone_kernel=False))
     process = GaussianProcessRegressor(
         kernel=kernel.clone_with_theta(likeliest), optimizer=None, normalize_y=True
     ).fit(known, targets)
@@ -163,9 +163,7 @@ def predicted(known: Floats, values: Sequence[float], asked: Floats) -> tuple[Fl
 
 
 # Natural logarithms of the kernel's length (in standard deviations of the features) and noise.
-_PARAMETERS = [
-    np.log([length, noise]) for length in (0.3, 0.7, 1.5, 3.0, 6.0) for noise in (1e-4, 1e-2, 0.1)
-]
+_PARAMETERS = [np.log([length, noise]) for length in (0.3, 0.7, 1.5, 3.0, 6.0) for noise in (1e-4, 1e-2, 0.1)]
 
 _erf = np.vectorize(erf, otypes=[np.float64])
 

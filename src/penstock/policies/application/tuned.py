@@ -11,7 +11,7 @@ Bounds and weights are tuned in turns (Algorithm 4), each by a search of few eva
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log
 
 import numpy as np
@@ -106,11 +106,12 @@ class LatencyShares:
                 np.zeros(count),
             ]
         )
-        self._inside = _interior(self._a, self._b)
-        if self._inside is None:
+        inside = _interior(self._a, self._b)
+        if inside is None:
             raise InputError(
-                f"application '{application.name}': no latency shares sum to 1 +- {epsilon:g} along every path"
+                f"application '{application.name}': no latency shares sum to 1 +- {epsilon:g} on every path"
             )
+        self._inside = inside
         # Directions that keep every path's sum, along which the set is long, and a little of all others.
         _, sizes, rows = np.linalg.svd(on_path)
         kept = rows[int((sizes > 1e-9).sum()) :]
@@ -118,7 +119,6 @@ class LatencyShares:
 
     def sample(self, count: int, rng: Generator) -> Floats:
         """Uniform over the set: `count` independent walks of hit-and-run steps from its inside."""
-        assert self._inside is not None
         points = np.tile(self._inside, (count, 1))
         for _ in range(_WALK):
             direction = rng.standard_normal((count, len(self._directions))) @ self._directions
@@ -174,8 +174,9 @@ class WeightShares:
         return points
 
     def contains(self, points: Floats) -> Flags:
-        inside: Flags = ((points > self.least - 1e-12) & (points < self.most + 1e-12)).all(axis=1)
-        return inside & (np.abs(points.sum(axis=1) - 1.0) < 1e-9)
+        within = np.all((points > self.least - 1e-12) & (points < self.most + 1e-12), axis=1)
+        inside: Flags = np.logical_and(within, np.abs(points.sum(axis=1) - 1.0) < 1e-9)
+        return inside
 
     def features(self, points: Floats) -> Floats:
         """Logarithms of ratios: decisions depend on nothing else."""
@@ -230,7 +231,7 @@ class TunedManager:
 
     application: Application
     objective: Objective
-    search: Search = BayesianSearch()
+    search: Search = field(default_factory=BayesianSearch)
     budget: int = 25  # evaluations per phase (N_BO)
     max_rounds: int = 3
     stop_early: bool = True  # after a round that brought no improvement
@@ -239,13 +240,14 @@ class TunedManager:
     def tune(self, evaluate: Judge, start: Configuration, rng: Generator) -> Tuned:
         """The complete algorithm."""
         candidates = [Candidate(configuration=start, measured=evaluate(start))]
-        for done in range(1, self.max_rounds + 1):
+        rounds, improving = 0, True
+        while rounds < self.max_rounds and (improving or not self.stop_early):
             before = best_candidate(candidates)
             candidates += self.tune_bounds(evaluate, before, rng)
             candidates += self.tune_weights(evaluate, best_candidate(candidates), rng)
-            if self.stop_early and best_candidate(candidates) is before:
-                break
-        return Tuned(candidates=candidates, rounds=done)
+            improving = best_candidate(candidates) is not before
+            rounds += 1
+        return Tuned(candidates=candidates, rounds=rounds)
 
     def tune_bounds(self, evaluate: Judge, start: Candidate, rng: Generator) -> list[Candidate]:
         """New candidates with the start's weights and other response-time bounds."""
@@ -255,9 +257,7 @@ class TunedManager:
             domain,
             start,
             domain.point(start.configuration.bounds_s),
-            lambda point: Configuration(
-                bounds_s=domain.bounds_s(point), weights=start.configuration.weights
-            ),
+            lambda point: Configuration(bounds_s=domain.bounds_s(point), weights=start.configuration.weights),
             rng,
         )
 
@@ -269,9 +269,7 @@ class TunedManager:
             domain,
             start,
             domain.point(start.configuration.weights),
-            lambda point: Configuration(
-                bounds_s=start.configuration.bounds_s, weights=domain.weights(point)
-            ),
+            lambda point: Configuration(bounds_s=start.configuration.bounds_s, weights=domain.weights(point)),
             rng,
         )
 
