@@ -1,7 +1,7 @@
 """Figures 20-22 of seed 001: the tuned Application Manager against the naive one and random search."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from penstock.policies.application.tuned import (
     Behaviour,
     Candidate,
     Configuration,
+    Phase,
     TunedManager,
     confirmed,
     judged,
@@ -43,9 +44,9 @@ SETTINGS = (
     "The Application Manager simulates a model made from measured service times (10,000 tuples per "
     "operator); the final run uses the true ones. Its simulated Operator Managers are told the same wrong "
     "model as the real ones.",
-    "25 evaluations of 50,000 slots per phase, two rounds of Algorithm 4 at most; then every candidate that "
-    "was the best of its time is simulated over the monitored rates eight times in a row, and the best of "
-    "those is taken. Random search gets the same phases, rounds and confirmation.",
+    "25 evaluations of 50,000 slots per phase, two rounds of Algorithm 4 at most; then the start and every "
+    "candidate that was the best of its phase so far are simulated over the monitored rates eight times in a "
+    "row, and the best of those is taken. Random search gets the same phases, rounds and confirmation.",
 )
 
 
@@ -100,9 +101,6 @@ class CellResult:
     unconfirmed: Behaviour  # Algorithm 4 as printed, without the longer look at the best
     found: Measured  # by Algorithm 4, in its own evaluations
     found_at_random: Measured
-    evaluations: int  # by Algorithm 4
-    seconds: float  # of Algorithm 4
-    cpu_seconds: float  # of its thread
 
     def met(self, behaviour: Behaviour) -> bool:
         return judged(behaviour, self.cell.objective).feasible
@@ -135,61 +133,80 @@ def monitored(application: Application, rng: Generator) -> list[ServiceSample]:
     return samples
 
 
-def run_cell(cell: Cell, taxi: Floats) -> CellResult:
-    """Tune one application in every way and run the results."""
-    truth = graph_named(cell.application, cell.spec.max_replicas)
-    monitor_rng, tuning_rng, weights_rng, random_rng = np.random.default_rng(cell.seed).spawn(4)
-    model = system_model(truth, monitored(truth, monitor_rng), taxi[:TUNING_SLOTS].tolist())
-    replayed = np.tile(model.rates, REPLAYS)
-    start = naive(model.application, cell.objective)
+class Manager:
+    """The Application Manager of one cell: what it knows, and the truth it does not."""
 
-    def over(rates: Floats) -> Callable[[Configuration], Measured]:
-        return lambda chosen: judged(
-            behaviour_of(cell.spec, model.application, rates, chosen), cell.objective
+    def __init__(self, cell: Cell, taxi: Floats) -> None:
+        self.cell = cell
+        self.truth = graph_named(cell.application, cell.spec.max_replicas)
+        monitor_rng, *self.rngs = np.random.default_rng(cell.seed).spawn(4)
+        samples = monitored(self.truth, monitor_rng)
+        self.model = system_model(self.truth, samples, taxi[:TUNING_SLOTS].tolist())
+        self.replayed = np.tile(self.model.rates, REPLAYS)
+        self.to_come = taxi[:FINAL_SLOTS]
+        self.naive = naive(self.model.application, cell.objective)
+
+    def evaluate(self, chosen: Configuration) -> Measured:
+        return self._over(self.model.rates, chosen)
+
+    def evaluate_longer(self, chosen: Configuration) -> Measured:
+        return self._over(self.replayed, chosen)
+
+    def _over(self, rates: Floats, chosen: Configuration) -> Measured:
+        return judged(
+            behaviour_of(self.cell.spec, self.model.application, rates, chosen), self.cell.objective
         )
 
-    def choice(candidates: Sequence[Candidate]) -> Configuration:
-        return confirmed(candidates, over(replayed)).configuration
+    def final(self, chosen: Configuration) -> Behaviour:
+        return behaviour_of(self.cell.spec, self.truth, self.to_come, chosen)
 
-    def final(chosen: Configuration) -> Behaviour:
-        return behaviour_of(cell.spec, truth, taxi[:FINAL_SLOTS], chosen)
+    def finally_best(self, start: Candidate, phases: Sequence[Phase]) -> Behaviour:
+        return self.final(confirmed(start, phases, self.evaluate_longer).configuration)
 
-    def manager(search: Search, rounds: int, *, stop_early: bool) -> TunedManager:
+    def tuner(self, search: Search, *, rounds: int = ROUNDS, stop_early: bool = True) -> TunedManager:
         return TunedManager(
-            application=model.application,
-            objective=cell.objective,
+            application=self.model.application,
+            objective=self.cell.objective,
             search=search,
             budget=BUDGET,
             max_rounds=rounds,
             stop_early=stop_early,
         )
 
-    evaluate = over(model.rates)
-    tuned_manager = manager(BayesianSearch(), ROUNDS, stop_early=True)
-    first = Candidate(configuration=start, measured=evaluate(start))
-    began, began_cpu = time.perf_counter(), time.thread_time()
-    tuned = tuned_manager.tune(evaluate, start, tuning_rng)
-    seconds, cpu_seconds = time.perf_counter() - began, time.thread_time() - began_cpu
-    at_random = manager(random_search, tuned.rounds, stop_early=False).tune(evaluate, start, random_rng)
+
+def run_cell(cell: Cell, taxi: Floats) -> CellResult:
+    """Tune one application in every way and run the results."""
+    me = Manager(cell, taxi)
+    tuning_rng, weights_rng, random_rng = me.rngs
+    bayesian = me.tuner(BayesianSearch())
+    tuned = bayesian.tune(me.evaluate, me.naive, tuning_rng)
+    start = tuned.start
+    same_rounds = me.tuner(random_search, rounds=len(tuned.phases) // 2, stop_early=False)
+    at_random = same_rounds.tune(me.evaluate, me.naive, random_rng)
     return CellResult(
         cell=cell,
-        naive=final(start),
-        bounds=final(choice(tuned.candidates[: 1 + BUDGET])),  # the first phase of Algorithm 4
-        weights=final(choice([first, *tuned_manager.tune_weights(evaluate, first, weights_rng)])),
-        complete=final(choice(tuned.candidates)),
-        random=final(choice(at_random.candidates)),
-        unconfirmed=final(tuned.best.configuration),
+        naive=me.final(me.naive),
+        bounds=me.finally_best(start, tuned.phases[:1]),
+        weights=me.finally_best(start, [bayesian.tune_weights(me.evaluate, start, weights_rng)]),
+        complete=me.finally_best(start, tuned.phases),
+        random=me.finally_best(start, at_random.phases),
+        unconfirmed=me.final(tuned.best.configuration),
         found=tuned.best.measured,
         found_at_random=at_random.best.measured,
-        evaluations=len(tuned.candidates),
-        seconds=seconds,
-        cpu_seconds=cpu_seconds,
     )
+
+
+def time_alone(cell: Cell, taxi: Floats) -> tuple[float, float, int]:
+    """Seconds and CPU seconds of one Algorithm 4 with nothing of ours beside it, and its evaluations."""
+    me = Manager(cell, taxi)
+    began, began_cpu = time.perf_counter(), time.process_time()
+    tuned = me.tuner(BayesianSearch(), stop_early=False).tune(me.evaluate, me.naive, me.rngs[0])
+    return time.perf_counter() - began, time.process_time() - began_cpu, len(tuned.candidates)
 
 
 def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
     """Run every cell and compare."""
-    progress.of(len(CELLS))
+    progress.of(len(CELLS) + 1)
 
     def one(cell: Cell) -> CellResult:
         result = run_cell(cell, traces.taxi)
@@ -198,7 +215,27 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
 
     with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
         results = list(pool.map(one, CELLS))
-    return [*_summary(results), *(claim for result in results for claim in _figures(result))]
+    largest = CELLS[-1]  # the most operators and node types
+    timing = time_alone(largest, traces.taxi)
+    progress.advance()
+    return [
+        *_summary(results),
+        _timing(largest, *timing),
+        *(claim for result in results for claim in _figures(result)),
+    ]
+
+
+def _timing(cell: Cell, seconds: float, cpu_seconds: float, evaluations: int) -> Claim:
+    return Claim(
+        id=f"am-tuning/{cell.name}/tuned/seconds",
+        source="seed 001, sec. 6.3 (3 to 5 minutes)",
+        printed="<30",
+        measured=seconds,
+        shown=f"{seconds:.1f}",
+        tolerance=0.0,
+        note=f"one Algorithm 4 alone, {evaluations} evaluations of {TUNING_SLOTS} slots, "
+        f"{cpu_seconds:.1f} s of CPU",
+    )
 
 
 def _percent(flags: Sequence[bool]) -> float:
@@ -260,16 +297,6 @@ def _summary(results: Sequence[CellResult]) -> list[Claim]:
             _percent([r.found.rank < r.found_at_random.rank for r in results]),
             0.0,
             f"by what both searches optimise; in the final run after confirmation {final_better:.0f} %",
-        ),
-        (
-            "tuned",
-            "seconds",
-            "<30",
-            max(result.seconds for result in results),
-            0.0,
-            f"the longest Algorithm 4, as many beside it as there are threads; "
-            f"{max(result.cpu_seconds for result in results):.0f} s of CPU at most, "
-            f"{max(result.evaluations for result in results)} evaluations at most",
         ),
     )
     return [

@@ -12,7 +12,7 @@ Bounds and weights are tuned in turns (Algorithm 4), each by a search of few eva
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log
+from math import inf, log
 
 import numpy as np
 from numpy.random import Generator
@@ -201,12 +201,19 @@ class Candidate:
     measured: Measured
 
 
+Phase = Sequence[Candidate]  # what one search evaluated, in order
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """Every candidate in the order of evaluation, the one to start from first."""
+    """Where tuning started and what it tried: bounds and weights in turns."""
 
-    candidates: Sequence[Candidate]
-    rounds: int
+    start: Candidate
+    phases: Sequence[Phase]
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        return [self.start, *(candidate for phase in self.phases for candidate in phase)]
 
     @property
     def best(self) -> Candidate:
@@ -239,15 +246,16 @@ class TunedManager:
 
     def tune(self, evaluate: Judge, start: Configuration, rng: Generator) -> Tuned:
         """The complete algorithm."""
-        candidates = [Candidate(configuration=start, measured=evaluate(start))]
-        rounds, improving = 0, True
-        while rounds < self.max_rounds and (improving or not self.stop_early):
-            before = best_candidate(candidates)
-            candidates += self.tune_bounds(evaluate, before, rng)
-            candidates += self.tune_weights(evaluate, best_candidate(candidates), rng)
-            improving = best_candidate(candidates) is not before
-            rounds += 1
-        return Tuned(candidates=candidates, rounds=rounds)
+        first = Candidate(configuration=start, measured=evaluate(start))
+        best, improving = first, True
+        phases: list[Phase] = []
+        while len(phases) < 2 * self.max_rounds and (improving or not self.stop_early):
+            before = best
+            for tune_one in (self.tune_bounds, self.tune_weights):
+                phases.append(tune_one(evaluate, best, rng))
+                best = best_candidate([best, *phases[-1]])
+            improving = best is not before
+        return Tuned(start=first, phases=phases)
 
     def tune_bounds(self, evaluate: Judge, start: Candidate, rng: Generator) -> list[Candidate]:
         """New candidates with the start's weights and other response-time bounds."""
@@ -292,20 +300,20 @@ class TunedManager:
         ]
 
 
-def confirmed(candidates: Sequence[Candidate], evaluate: Judge) -> Candidate:
-    """The best by a longer evaluation, among all that were the best of their time.
+def confirmed(start: Candidate, phases: Sequence[Phase], evaluate: Judge) -> Candidate:
+    """The best by a longer evaluation: of the start and all that were the best of their phase so far.
 
     Learners keep learning: what is cheapest over the 50,000 slots of a tuning run need not
-    be over a year. The first candidate is always asked, so the answer is no worse than it
-    over the longer run either.
+    be over a year. The start is always asked, so the answer is no worse than it over the
+    longer run either; and so are the first, still scattered points of every phase.
     """
-    incumbents: list[Candidate] = []
-    for candidate in candidates:
-        if not incumbents or candidate.measured.rank < incumbents[-1].measured.rank:
-            incumbents.append(candidate)
+    asked = [start]
+    for phase in phases:
+        best_rank = (inf, inf)
+        for candidate in phase:
+            if candidate.measured.rank < best_rank:
+                best_rank = candidate.measured.rank
+                asked.append(candidate)
     return best_candidate(
-        [
-            Candidate(configuration=one.configuration, measured=evaluate(one.configuration))
-            for one in incumbents
-        ]
+        [Candidate(configuration=one.configuration, measured=evaluate(one.configuration)) for one in asked]
     )

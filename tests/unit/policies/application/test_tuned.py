@@ -171,7 +171,7 @@ def test_the_number_of_evaluations_is_one_and_the_budget_for_every_phase() -> No
     )
     tuned = manager.tune(counted, naive(graph, OBJECTIVE), np.random.default_rng(1))
     assert len(asked) == len(tuned.candidates) == 1 + 2 * 2 * 7
-    assert tuned.rounds == 2
+    assert [len(phase) for phase in tuned.phases] == [7, 7, 7, 7]
 
 
 def test_a_phase_changes_bounds_or_weights_but_not_both() -> None:
@@ -201,7 +201,7 @@ def test_it_stops_after_a_round_without_improvement_and_keeps_the_start() -> Non
         application=graph, objective=OBJECTIVE, search=random_search, budget=3, max_rounds=9
     )
     tuned = manager.tune(start_is_best, start, np.random.default_rng(1))
-    assert tuned.rounds == 1
+    assert len(tuned.phases) == 2
     assert tuned.best.configuration == start
 
 
@@ -229,15 +229,16 @@ def test_confirmation_prefers_what_is_best_in_the_long_run_and_always_asks_the_s
             configuration=Configuration(bounds_s={"a": bound_s}, weights=third), measured=Measured(cost=cost)
         )
 
-    candidates = [at(0.01, 9.0), at(0.02, 12.0), at(0.03, 7.0), at(0.04, 6.0)]
+    start, phases = at(0.01, 9.0), [[at(0.02, 12.0), at(0.03, 7.0)], [at(0.04, 6.0), at(0.05, 8.0)]]
     asked: list[float] = []
 
     def in_the_long_run(configuration: Configuration) -> Measured:
         asked.append(configuration.bounds_s["a"])
-        return Measured(cost={0.01: 8.0, 0.02: 0.0, 0.03: 5.0, 0.04: 11.0}[configuration.bounds_s["a"]])
+        return Measured(cost={0.01: 8.0, 0.02: 9.0, 0.03: 5.0, 0.04: 11.0}[configuration.bounds_s["a"]])
 
-    assert confirmed(candidates, in_the_long_run).configuration.bounds_s == {"a": 0.03}
-    assert asked == [0.01, 0.03, 0.04]  # 0.02 never was the best
+    assert confirmed(start, phases, in_the_long_run).configuration.bounds_s == {"a": 0.03}
+    assert asked == [0.01, 0.02, 0.03, 0.04]  # 0.05 never was the best of its phase
+    assert confirmed(start, [[at(0.04, 1.0)]], in_the_long_run).configuration == start.configuration
 
 
 def test_naive_weighs_everything_alike() -> None:
