@@ -300,12 +300,17 @@ class TunedManager:
         ]
 
 
-def confirmed(start: Candidate, phases: Sequence[Phase], evaluate: Judge) -> Candidate:
+def confirmed(
+    start: Candidate, phases: Sequence[Phase], evaluate: Judge, *, least_gain: float = 0.05
+) -> Candidate:
     """The best by a longer evaluation: of the start and all that were the best of their phase so far.
 
     Learners keep learning: what is cheapest over the 50,000 slots of a tuning run need not
     be over a year. The start is always asked, so the answer is no worse than it over the
-    longer run either; and so are the first, still scattered points of every phase.
+    longer run either; and so are the first, still scattered points of every phase. A start
+    that meets the requirements is left only for a promise of `least_gain`: the model's rates
+    are not those to come (eight times the first 50,000 slots of the Taxi trace cost the naive
+    configuration 5 % more than its first 400,001), and a promise of half a percent is none.
     """
     asked = [start]
     for phase in phases:
@@ -314,6 +319,9 @@ def confirmed(start: Candidate, phases: Sequence[Phase], evaluate: Judge) -> Can
             if candidate.measured.rank < best_rank:
                 best_rank = candidate.measured.rank
                 asked.append(candidate)
-    return best_candidate(
-        [Candidate(configuration=one.configuration, measured=evaluate(one.configuration)) for one in asked]
-    )
+    answers = [
+        Candidate(configuration=one.configuration, measured=evaluate(one.configuration)) for one in asked
+    ]
+    first, best = answers[0], best_candidate(answers)
+    enough = best.measured.cost <= (1.0 - least_gain) * first.measured.cost
+    return best if enough or not first.measured.feasible else first

@@ -241,6 +241,26 @@ def test_confirmation_prefers_what_is_best_in_the_long_run_and_always_asks_the_s
     assert confirmed(start, [[at(0.04, 1.0)]], in_the_long_run).configuration == start.configuration
 
 
+def test_a_start_that_will_do_is_not_left_for_a_small_promise_but_one_that_will_not_is() -> None:
+    app = pipeline("p", Operator(name="a", service_time_s=0.001))
+    start = Candidate(configuration=naive(app, OBJECTIVE), measured=Measured(cost=10.0))
+    other = Candidate(
+        configuration=replace(start.configuration, bounds_s={"a": 0.03}), measured=Measured(cost=9.0)
+    )
+
+    def chosen(start_excess: float, other_cost: float) -> Candidate:
+        def longer(configuration: Configuration) -> Measured:
+            if configuration == start.configuration:
+                return Measured(cost=10.0, excess=(start_excess,))
+            return Measured(cost=other_cost, excess=(-1.0,))
+
+        return confirmed(start, [[other]], longer, least_gain=0.05)
+
+    assert chosen(-1.0, 9.6).configuration == start.configuration
+    assert chosen(-1.0, 9.4).configuration == other.configuration
+    assert chosen(+0.1, 12.0).configuration == other.configuration
+
+
 def test_naive_weighs_everything_alike() -> None:
     third = 1 / 3
     weights = naive(graph_named("diamond", 10), OBJECTIVE).weights
