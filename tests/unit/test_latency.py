@@ -5,9 +5,10 @@ from math import inf
 import numpy as np
 import pytest
 
+from penstock.apps.graphs import graph_named
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.objective import Objective
-from penstock.perf.latency import end_to_end, equal_shares, path_times, violated
+from penstock.perf.latency import end_to_end, equal_shares, naive_shares, path_times, violated
 
 
 def graph(edges: str, *, operators: str, sinks: str = "out") -> Application:
@@ -128,3 +129,45 @@ def test_keeping_to_the_shares_keeps_every_path_within_its_limit() -> None:
     objective = Objective(response_time_s=0.060, per_path_s={SHORT: 0.012})
     kept = {name: np.array([share * (1 - 1e-12)]) for name, share in equal_shares(DIAMOND, objective).items()}
     assert violated(DIAMOND, objective, kept).tolist() == [False]
+
+
+def test_spare_latency_goes_to_the_operators_no_other_path_holds_back() -> None:
+    # Application C, 30 ms: 10 ms each on the two long paths, which are used up. The short
+    # path (root, short) has 10 + 15; root cannot grow, so short takes the 5 ms to spare.
+    shares = naive_shares(graph_named("multi-sink", 10), Objective(response_time_s=0.030))
+    expected = {"root": 0.010, "inner": 0.010, "left": 0.010, "right": 0.010, "short": 0.020}
+    assert shares == pytest.approx(expected)
+
+
+def test_spare_latency_is_shared_in_proportion_to_what_each_has() -> None:
+    # s, l, j of the short path have 4 ms each (12 ms in all); s and j leave 60 - 8 = 52 ms of
+    # the long path for r1 and r2, which have 15 ms each and may grow to 26.
+    objective = Objective(response_time_s=0.060, per_path_s={SHORT: 0.012})
+    shares = naive_shares(DIAMOND, objective)
+    assert shares == pytest.approx({"s": 0.004, "l": 0.004, "r1": 0.026, "r2": 0.026, "j": 0.004})
+    # unequal allocations: a has 2 ms of a tight path of its own, b (10) and c (10) share 26
+    tight = naive_shares(FORK, Objective(response_time_s=0.030, per_path_s={("a",): 0.002}))
+    assert tight == pytest.approx({"a": 0.002, "b": 0.014, "c": 0.014})
+
+
+def test_without_spare_latency_naive_shares_are_equal_shares() -> None:
+    app = pipeline("p", *(Operator(name=name, service_time_s=0.001) for name in "abc"))
+    objective = Objective(response_time_s=0.050)
+    assert naive_shares(app, objective) == pytest.approx(equal_shares(app, objective))
+
+
+@pytest.mark.parametrize("limit_ms", [3.0, 12.0, 45.0, 60.0, 300.0])
+def test_no_path_exceeds_its_limit_and_nobody_loses_by_redistribution(limit_ms: float) -> None:
+    for application, path in ((DIAMOND, SHORT), (DIAMOND, LONG), (FORK, ("a",))):
+        objective = Objective(response_time_s=0.060, per_path_s={path: limit_ms / 1000})
+        shares, before = naive_shares(application, objective), equal_shares(application, objective)
+        assert all(shares[name] >= before[name] * (1 - 1e-12) for name in before)
+        for each in application.paths:
+            assert sum(shares[name] for name in each) <= objective.for_path(each) * (1 + 1e-12)
+        # whoever could still grow would be on used-up paths only: everyone is on one
+        for name in shares:
+            assert any(
+                sum(shares[other] for other in each) == pytest.approx(objective.for_path(each))
+                for each in application.paths
+                if name in each
+            )

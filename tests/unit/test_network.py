@@ -11,10 +11,11 @@ from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
-from penstock.domain.objective import Objective
-from penstock.experiments.run import run_spec
+from penstock.domain.objective import Objective, Weights
+from penstock.experiments.run import run_graph, run_spec
 from penstock.experiments.spec import Change, Spec
 from penstock.perf.deployments import deployments, handle_of
+from penstock.perf.latency import equal_shares
 from penstock.perf.queueing import m_g_1
 from penstock.policies.operator.fixed import Fixed
 from penstock.runtimes.sim.episode import World
@@ -104,3 +105,33 @@ def test_price_changes_are_refused_for_applications() -> None:
     spec = Spec(policy="ql", application="pipeline")
     with pytest.raises(InputError, match="pipeline"):
         replace(spec, price_change=Change(slot=1, factor=2))
+
+
+def test_bounds_and_weights_left_out_are_equal_shares_and_the_specifications(walk: Floats) -> None:
+    spec = Spec(policy="ql-pds-plus", application="multi-sink")
+    graph = graph_named("multi-sink", spec.max_replicas)
+    shares = equal_shares(graph, Objective(response_time_s=spec.slo_s))
+    usual = run_spec(spec, walk)
+    given = run_graph(spec, graph, walk, bounds_s=shares, manager_weights=spec.weights)
+    assert replace(given, seconds=usual.seconds) == usual
+
+
+def test_managers_strive_for_their_own_bounds_and_weights(walk: Floats) -> None:
+    spec = Spec(policy="vi", application="pipeline", infrastructure="A:1")
+    graph = graph_named("pipeline", spec.max_replicas)
+    lazy = Weights(performance=0.05, resources=0.05, reconfiguration=0.90)
+    usual = run_spec(spec, walk)
+    still = run_graph(spec, graph, walk, manager_weights=lazy)
+    assert still.reconfigurations_pct < usual.reconfigurations_pct / 4
+    # accounted with the specification's weights, not with the managers'
+    price = still.resource_cost / (3 * spec.max_replicas)
+    expected = 0.6 * still.violations_pct + 0.2 * still.reconfigurations_pct
+    assert still.avg_cost == pytest.approx(expected / 100 + 0.2 * price)
+    tight = run_graph(spec, graph, walk, bounds_s={"first": 0.003, "second": 0.006, "third": 0.005})
+    assert tight.resource_cost > usual.resource_cost
+
+
+def test_a_missing_bound_is_an_error_that_names_the_operator(walk: Floats) -> None:
+    spec = Spec(policy="ql-pds-plus", application="pipeline")
+    with pytest.raises(InputError, match="'third'"):
+        run_graph(spec, graph_named("pipeline", 10), walk, bounds_s={"first": 0.01, "second": 0.01})

@@ -28,6 +28,8 @@ def claim(printed: str, measured: float, tolerance: float | None) -> Claim:
         ("0.1530", 0.1562, 0.02, False),
         ("<0.1", 0.09, 0.0, True),
         ("<0.1", 0.11, 0.0, False),
+        (">=96", 96.0, 0.0, True),
+        (">=96", 95.9, 0.0, False),  # shown as 96, and still too few
         ("0.1530", 9.9, None, None),
     ],
 )

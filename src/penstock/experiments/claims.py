@@ -29,6 +29,8 @@ class Claim:
             return None
         if self.printed.startswith("<"):
             return self.measured < float(self.printed[1:])
+        if self.printed.startswith(">="):
+            return self.measured >= float(self.printed[2:])
         if self.tolerance == 0:
             return self.shown == self.printed
         expected = float(self.printed)

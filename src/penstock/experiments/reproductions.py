@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.experiments import edf_table, mdp_table, taas_tables
+from penstock.experiments import am_tuning, edf_table, mdp_table, taas_tables
 from penstock.experiments.claims import Claim, Progress, Traces
 
 
@@ -31,5 +31,10 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         title="Table 1 and Figure 2 of seed 003 (centralised and decentralised elasticity)",
         settings=mdp_table.SETTINGS,
         run=mdp_table.reproduce,
+    ),
+    "am-tuning": Reproduction(
+        title="Figures 20-22 of seed 001 (TAAS 2023), the tuned Application Manager",
+        settings=am_tuning.SETTINGS,
+        run=am_tuning.reproduce,
     ),
 }

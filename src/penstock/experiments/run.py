@@ -1,7 +1,7 @@
 """Running specifications: one, or many in parallel, with the same numbers either way."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -9,8 +9,10 @@ import numpy as np
 
 from penstock.apps.graphs import graph_named
 from penstock.compiled import Floats, read_only
+from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
-from penstock.domain.objective import Objective
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective, Weights
 from penstock.experiments.catalogue import TRAINING_SLOTS, Operator, Policy, build_policy, operator_of
 from penstock.experiments.presets import FirstReplica
 from penstock.experiments.spec import Spec
@@ -165,8 +167,33 @@ def _history(stages: list[tuple[int, Deployments]], ends: list[int], trail: Trai
 
 def _run_application(spec: Spec, rates: Floats, training: Floats, with_history: bool) -> Outcome:
     application = graph_named(spec.application or "", spec.max_replicas)
+    return run_graph(spec, application, rates, training=training, with_history=with_history)
+
+
+def run_graph(
+    spec: Spec,
+    application: Application,
+    rates: Floats,
+    *,
+    bounds_s: Mapping[str, float] | None = None,
+    manager_weights: Weights | None = None,
+    training: Floats | None = None,
+    with_history: bool = False,
+) -> Outcome:
+    """Simulate every operator of a graph, whatever application the specification names.
+
+    `bounds_s` is what each Operator Manager takes for its own response-time objective (an
+    equal share if left out) and `manager_weights` what weighs in its decisions (the
+    specification's if left out). The outcome is accounted with the specification's
+    objective and weights either way.
+    """
+    rates = read_only(rates)
+    training = rates[-TRAINING_SLOTS:] if training is None else training
     objective = Objective(response_time_s=spec.slo_s, weights=spec.weights)
-    shares = equal_shares(application, objective)
+    shares = equal_shares(application, objective) if bounds_s is None else bounds_s
+    for operator in application.operators:
+        if operator.name not in shares:
+            raise InputError(f"operator '{operator.name}': no response-time bound among {', '.join(shares)}")
     managed: dict[str, ManagedOperator] = {}
     spaces: dict[str, Deployments] = {}
     seeds = np.random.default_rng(spec.seed).spawn(2 * len(application.operators))
@@ -174,6 +201,7 @@ def _run_application(spec: Spec, rates: Floats, training: Floats, with_history: 
         local = replace(
             spec,
             slo_s=shares[operator.name],
+            weights=spec.weights if manager_weights is None else manager_weights,
             service_rate=1.0 / operator.service_time_s,
             service_scv=operator.service_scv,
         )

@@ -1,6 +1,6 @@
 """Response time over the graph: the longest source-sink path, and each operator's share of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import numpy as np
 
@@ -38,6 +38,31 @@ def equal_shares(application: Application, objective: Objective) -> dict[str, fl
         )
         for operator in application.operators
     }
+
+
+def naive_shares(application: Application, objective: Objective) -> dict[str, float]:
+    """Each operator's bound: an equal share, then what no path has used up (seed 001, Alg. 5).
+
+    Spare latency goes to operators in proportion to what they have (line 5). All bounds
+    that may still grow do so by one common factor until a path is used up; its operators
+    then stay, and the others go on. So every path that ends with latency to spare has
+    only operators that another, used-up path holds back, and no path exceeds its limit.
+    """
+    bounds = equal_shares(application, objective)
+    growing = set(bounds)
+    while growing:
+        open_paths = [path for path in application.paths if growing.intersection(path)]
+        factors = {path: _factor(path, objective.for_path(path), bounds, growing) for path in open_paths}
+        factor = min(factors.values())
+        bounds |= {name: factor * bounds[name] for name in growing}
+        growing -= {name for path in open_paths if factors[path] <= factor for name in path}
+    return bounds
+
+
+def _factor(path: Path, limit: float, bounds: Mapping[str, float], growing: Set[str]) -> float:
+    """By how much the growing operators of a path may be multiplied before it is used up."""
+    held = sum(bounds[name] for name in path if name not in growing)
+    return (limit - held) / sum(bounds[name] for name in path if name in growing)
 
 
 def _check_paths(application: Application, objective: Objective) -> None:

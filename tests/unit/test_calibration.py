@@ -1,0 +1,88 @@
+"""The QoS analyser recovers what generated the measurements."""
+
+import numpy as np
+import pytest
+
+from penstock.apps.graphs import graph_named
+from penstock.domain.errors import InputError
+from penstock.experiments.am_tuning import monitored
+from penstock.perf.calibration import ServiceSample, system_model
+
+
+def sample(operator: str, times_s: list[float], speedup: float = 1.0) -> ServiceSample:
+    return ServiceSample(
+        operator=operator,
+        tuples=len(times_s),
+        mean_s=float(np.mean(times_s)),
+        variance_s2=float(np.var(times_s)),
+        speedup=speedup,
+    )
+
+
+def test_moments_of_parts_are_the_moments_of_the_whole() -> None:
+    graph = graph_named("pipeline", 10)
+    times = np.random.default_rng(1).gamma(2.0, 0.001, 90)
+    parts = [times[:10].tolist(), times[10:50].tolist(), times[50:].tolist()]
+    samples = [sample(name, part) for name in ("first", "second", "third") for part in parts]
+    model = system_model(graph, samples, [1.0])
+    for operator in model.application.operators:
+        assert operator.service_time_s == pytest.approx(times.mean())
+        assert operator.service_variance_s2 == pytest.approx(times.var())
+
+
+def test_a_faster_node_is_taken_back_to_speed_one() -> None:
+    graph = graph_named("pipeline", 10)
+    slow = [0.002, 0.004, 0.009]
+    samples = [sample(name, slow) for name in ("first", "second")]
+    samples.append(sample("third", [time / 2 for time in slow], speedup=2.0))
+    operators = system_model(graph, samples, [1.0]).application.operators
+    assert operators[2].service_time_s == pytest.approx(operators[0].service_time_s)
+    assert operators[2].service_scv == pytest.approx(operators[0].service_scv)
+
+
+def test_the_true_application_is_recovered_from_ten_thousand_tuples_each() -> None:
+    graph = graph_named("diamond", 7)
+    model = system_model(graph, monitored(graph, np.random.default_rng(2)), [1.0]).application
+    for measured, true in zip(model.operators, graph.operators, strict=True):
+        # four standard errors of the mean; the SCV's own error is larger
+        assert measured.service_time_s == pytest.approx(
+            true.service_time_s, rel=4 * np.sqrt(true.service_scv / 10_000)
+        )
+        assert measured.service_scv == pytest.approx(true.service_scv, rel=0.2)
+        assert measured.max_replicas == 7
+    assert model.paths == graph.paths
+
+
+def test_an_unmeasured_interval_is_as_busy_as_the_one_before_never_idle() -> None:
+    graph = graph_named("pipeline", 10)
+    samples = [sample(name, [0.001, 0.002]) for name in ("first", "second", "third")]
+    model = system_model(graph, samples, [None, 5.0, None, None, 0.0, None, 7.0])
+    assert model.rates.tolist() == [5.0, 5.0, 5.0, 5.0, 0.0, 0.0, 7.0]
+
+
+def test_what_was_never_measured_is_an_error_that_names_it() -> None:
+    graph = graph_named("pipeline", 10)
+    samples = [sample(name, [0.001, 0.002]) for name in ("first", "second", "third")]
+    with pytest.raises(InputError, match="'third'"):
+        system_model(graph, samples[:2], [1.0])
+    with pytest.raises(InputError, match="'fourth'"):
+        system_model(graph, [*samples, sample("fourth", [0.1])], [1.0])
+    with pytest.raises(InputError, match="no arrival rate"):
+        system_model(graph, samples, [None, None])
+
+
+@pytest.mark.parametrize(
+    ("tuples", "mean_s", "variance_s2", "speedup"),
+    [
+        (0, 0.1, 0.1, 1.0),
+        (1, 0.0, 0.1, 1.0),
+        (1, float("nan"), 0.1, 1.0),
+        (1, 0.1, -1.0, 1.0),
+        (1, 0.1, 0.1, 0.0),
+    ],
+)
+def test_impossible_measurements_are_refused(
+    tuples: int, mean_s: float, variance_s2: float, speedup: float
+) -> None:
+    with pytest.raises(InputError, match="'op'"):
+        ServiceSample(operator="op", tuples=tuples, mean_s=mean_s, variance_s2=variance_s2, speedup=speedup)
