@@ -193,7 +193,7 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["trace", "describe", "nowhere.txt"], "nowhere.txt: cannot read"),
         (["trace", "synth", "--out", "x.txt", "--slots", "0"], "slots=0"),
         (["trace", "synth", "--out", "x.txt", "--like", "storm"], "--like 'storm': unknown"),
-        (["reproduce", "nothing"], "reproduce 'nothing': unknown; choose one of taas-tables, am-tuning"),
+        (["reproduce", "nothing"], "reproduce 'nothing': unknown; choose one of taas-tables"),
         (["reproduce", "--data", "nowhere"], "no taxi.txt in nowhere/rates"),
         (["frobnicate"], "frobnicate"),
     ],
