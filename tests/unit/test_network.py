@@ -135,3 +135,16 @@ def test_a_missing_bound_is_an_error_that_names_the_operator(walk: Floats) -> No
     spec = Spec(policy="ql-pds-plus", application="pipeline")
     with pytest.raises(InputError, match="'third'"):
         run_graph(spec, graph_named("pipeline", 10), walk, bounds_s={"first": 0.01, "second": 0.01})
+
+
+def test_as_published_every_operator_of_an_application_is_timed_at_the_sources_rate() -> None:
+    """The diamond's join receives three copies of the stream; the published simulator ignores that."""
+    rates = np.full(3, 120.0)
+    spec = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=1.0)
+    ours = run_spec(spec, rates, with_history=True).history
+    published = run_spec(replace(spec, as_published=True), rates, with_history=True).history
+    assert ours is not None
+    assert published is not None
+    join = graph_named("diamond", 10).operator("join")
+    expected = response(join, 360.0, 4) - response(join, 120.0, 4)
+    assert ours.response_time_s[-1] - published.response_time_s[-1] == pytest.approx(expected)

@@ -150,7 +150,7 @@ def believed_model(op: Operator) -> BelievedModel:
     if op.spec.variant.error_on_service_time:
         mean *= 1.0 + error
         order = np.argsort(speedup, kind="stable")
-        # The published code keeps the order of speeds: no guess passes a neighbour's true speed.
+        # In the published code no guess passes a neighbour's true speed.
         for slower, faster in pairwise(order):
             high[slower] = min(high[slower], speedup[faster])
             low[faster] = max(low[faster], speedup[slower])

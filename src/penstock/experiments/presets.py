@@ -37,7 +37,7 @@ class Variant:
     first_replica: FirstReplica
     published_updates: bool  # each learner's update as coded instead of as printed
     error_on_service_time: (
-        bool  # QL+PDS+ mistakes the service time instead of the rate; speeds keep their order
+        bool  # QL+PDS+ mistakes the service time, not the rate; no speed passes its neighbours'
     )
     ignore_speedups: bool  # DRS and Lohrmann as coded
     latency_at_source_rate: bool  # in a graph, every operator's response time at the source's rate
