@@ -19,6 +19,11 @@ def test_a_trace_survives_being_written_and_read(tmp_path: Path) -> None:
     assert read_trace(tmp_path / "t.txt").rates.tolist() == trace.rates.tolist()
 
 
+def test_a_trace_may_come_from_another_system(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_bytes(b"\xef\xbb\xbf10\r\n20.5 \r\n")
+    assert read_trace(tmp_path / "t.txt").rates.tolist() == [10.0, 20.5]
+
+
 def test_statistics_are_those_known_of_the_real_traces(taxi: Floats, tweets: Floats) -> None:
     """Figures of reference/published-simulator.md, computed there by other means."""
     about_taxi = describe(Trace("taxi", taxi), levels=30, max_rate=650)

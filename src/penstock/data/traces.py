@@ -13,7 +13,7 @@ from penstock.files import write_whole
 def read_trace(path: Path) -> Trace:
     """The trace in a file, or an error that names file, line and value."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # a byte-order mark is no digit
     except UnicodeDecodeError as problem:
         raise InputError(f"{path}: not a text file; a trace has one number per line") from problem
     except OSError as problem:
@@ -23,7 +23,8 @@ def read_trace(path: Path) -> Trace:
         raise InputError(f"{path}: empty; a trace has one number per line")
     try:
         rates = np.array(lines, dtype=np.float64)
-        usable = bool((np.isfinite(rates) & (rates >= 0)).all())
+        # Python reads 1_000 as a thousand; in a trace it is a slip.
+        usable = "_" not in text and bool((np.isfinite(rates) & (rates >= 0)).all())
     except ValueError:
         usable = False
     if not usable:
@@ -34,7 +35,7 @@ def read_trace(path: Path) -> Trace:
 def _first_bad_line(path: Path, lines: list[str]) -> str:
     for number, line in enumerate(lines, start=1):
         try:
-            rate = float(line)
+            rate = float(line.replace("_", "?"))
         except ValueError:
             return f"{path}: line {number}: '{line.strip()[:40]}' is not a number"
         if not isfinite(rate):

@@ -132,6 +132,7 @@ BAD_TRACES = {
     "negative": ("10\n-3\n", "line 2: -3 is negative"),
     "empty": ("", "empty"),
     "blank line": ("10\n\n20\n", "line 2: '' is not a number"),
+    "underscore": ("10\n1_000\n", "line 2: '1_000' is not a number"),
     "binary": ("\x00\x01\n", "line 1"),
 }
 
