@@ -35,6 +35,12 @@ TraceOption = Annotated[
         help="Arrival rates, one number (tuples/s) per line; a synthetic day-and-week trace if left out.",
     ),
 ]
+MasterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--master", help="Spark cluster, as in spark://host:7077; the cores of this machine if left out."
+    ),
+]
 InfrastructureOption = Annotated[
     str,
     typer.Option(

@@ -1,8 +1,14 @@
-"""A made-up arrival trace with days, weeks, noise and bursts, for where no real one is at hand."""
+"""Made-up arrival traces by name, for where no real one is at hand."""
+
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from penstock.compiled import Floats, Ints
+from penstock.data.noise import autoregressive, bursts
+from penstock.data.synthetic_taxi import taxi_rates
+from penstock.data.synthetic_tweets import tweet_rates
+from penstock.data.walks import jumps, random_walk
 from penstock.domain.errors import InputError
 from penstock.domain.trace import SLOTS_PER_DAY, Trace
 
@@ -23,29 +29,10 @@ def day_and_week(*, slots: int, seed: int, mean_rate: float = 330.0) -> Trace:
     weekly = np.where(weekday >= 5, 0.82, 1.0)
     per_day = shape_rng.normal(1.0, 0.06, slots // SLOTS_PER_DAY + 1)[slot // SLOTS_PER_DAY]
     shape = daily * weekly * per_day
-    noisy = shape * (1.0 + _autoregressive(noise_rng, slots, persistence=0.93, deviation=0.06))
-    noisy *= 1.0 + _bursts(burst_rng, slots)
+    noisy = shape * (1.0 + autoregressive(noise_rng, slots, before=0.93, deviation=0.06))
+    noisy *= 1.0 + bursts(burst_rng, slots, per_day=1 / 4, height=(0.2, 0.8), fading_slots=20)
     rates = np.maximum(noisy, 0.0)
     return Trace(DAY_AND_WEEK, np.round(rates * (mean_rate / rates.mean())))
-
-
-def _autoregressive(rng: np.random.Generator, slots: int, *, persistence: float, deviation: float) -> Floats:
-    shocks = rng.normal(0.0, deviation * np.sqrt(1 - persistence**2), slots)
-    noise = np.empty(slots)
-    level = 0.0
-    for index, shock in enumerate(shocks):
-        level = persistence * level + shock
-        noise[index] = level
-    return noise
-
-
-def _bursts(rng: np.random.Generator, slots: int) -> Floats:
-    """About one sudden rise every four days, dying away within the hour."""
-    extra = np.zeros(slots)
-    for start in np.flatnonzero(rng.random(slots) < 1 / (4 * SLOTS_PER_DAY)):
-        fading = rng.uniform(0.2, 0.8) * np.exp(-np.arange(min(120, slots - int(start))) / 20)
-        extra[start : start + fading.size] += fading
-    return extra
 
 
 def markov_levels(transitions: Floats, *, slots: int, seed: int, start: int = 0) -> Ints:
@@ -63,3 +50,27 @@ def markov_levels(transitions: Floats, *, slots: int, seed: int, start: int = 0)
         if upto[level, -1] > 0:  # a level never left is never left
             level = int(np.searchsorted(upto[level], chance[slot], side="right"))
     return levels
+
+
+RATES: Mapping[str, Callable[[int, int], Trace]] = {  # (slots, seed) -> trace
+    DAY_AND_WEEK: lambda slots, seed: day_and_week(slots=slots, seed=seed),
+    "taxi": lambda slots, seed: taxi_rates(slots=slots, seed=seed),
+    "tweets": lambda slots, seed: tweet_rates(slots=slots, seed=seed),
+    "random-walk": lambda slots, seed: random_walk(slots=slots, seed=seed),
+    "burst": lambda slots, seed: jumps(slots=slots),
+}
+
+
+def synthetic_trace(like: str, *, slots: int, seed: int, mean_rate: float | None = None) -> Trace:
+    """A trace of the named kind, scaled to a mean rate if one is given."""
+    if like not in RATES:
+        raise InputError(f"--like '{like}': unknown; choose one of {', '.join(RATES)}")
+    if slots < 1:
+        raise InputError(f"slots={slots}; a trace has at least one")
+    if mean_rate is not None and not 0 < mean_rate < np.inf:
+        raise InputError(f"mean rate {mean_rate:g} tuples/s; it must be positive")
+    made = RATES[like](slots, seed)
+    if mean_rate is None:
+        return made
+    mean = float(made.rates.mean())
+    return Trace(made.name, np.round(made.rates * (mean_rate / mean))) if mean > 0 else made

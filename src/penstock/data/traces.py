@@ -47,4 +47,9 @@ def _first_bad_line(path: Path, lines: list[str]) -> str:
 
 def write_trace(trace: Trace, path: Path) -> None:
     """Write the whole trace, or nothing."""
-    write_whole(path, "".join(f"{rate:g}\n" if rate % 1 else f"{rate:.0f}\n" for rate in trace.rates))
+    write_whole(path, trace_text(trace))
+
+
+def trace_text(trace: Trace) -> str:
+    """A line per slot."""
+    return "".join(f"{rate!r}\n" if rate % 1 else f"{rate:.0f}\n" for rate in trace.rates.tolist())

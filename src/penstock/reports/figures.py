@@ -33,7 +33,7 @@ def _style(index: int) -> tuple[str, str]:
     return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
 
 
-def _layout(figure: go.Figure, *, height: int) -> go.Figure:
+def layout(figure: go.Figure, *, height: int) -> go.Figure:
     figure.update_layout(
         template="plotly_white",
         height=height,
@@ -65,7 +65,7 @@ def cumulative_cost(runs: Sequence[Run]) -> go.Figure:
         title="since start", type="log", tickvals=list(moments), ticktext=list(moments.values())
     )
     figure.update_yaxes(title="average cost per slot so far", type="log", tickvals=_COST_TICKS)
-    return _layout(figure, height=430)
+    return layout(figure, height=430)
 
 
 def replicas_over_time(runs: Sequence[Run], rates: Floats) -> go.Figure:
@@ -98,7 +98,7 @@ def replicas_over_time(runs: Sequence[Run], rates: Floats) -> go.Figure:
         )
         figure.update_yaxes(range=[0, most * 1.05], nticks=3, row=row, col=1)
     figure.update_xaxes(title="days since start", row=strips, col=1)
-    figure = _layout(figure, height=80 + 95 * strips)
+    figure = layout(figure, height=80 + 95 * strips)
     return figure.update_layout(showlegend=False, hovermode="x")
 
 
@@ -131,7 +131,7 @@ def pareto(runs: Sequence[Run]) -> go.Figure:
     )
     figure.update_xaxes(title="mean cost of resources per slot", rangemode="tozero")
     figure.update_yaxes(title="slots over the response-time objective, %", rangemode="tozero")
-    return _layout(figure, height=480).update_layout(hovermode="closest")
+    return layout(figure, height=480).update_layout(hovermode="closest")
 
 
 def _frontier(runs: Sequence[Run]) -> list[tuple[float, float]]:
@@ -166,4 +166,4 @@ def printed_against_measured(groups: Mapping[str, Sequence[tuple[str, float, flo
         )
     figure.update_xaxes(title="average cost, printed", type="log", tickvals=_COST_TICKS)
     figure.update_yaxes(title="average cost, measured", type="log", tickvals=_COST_TICKS)
-    return _layout(figure, height=520).update_layout(hovermode="closest")
+    return layout(figure, height=520).update_layout(hovermode="closest")

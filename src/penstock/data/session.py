@@ -1,0 +1,113 @@
+"""Getting a Spark session, and saying in one line what Spark says in two hundred."""
+
+import logging
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from penstock.domain.errors import InputError
+
+_OLDEST_JAVA = 17
+
+
+@contextmanager
+def spark_session(
+    master: str | None = None, *, cores: int | None = None, memory: str = "2g"
+) -> Iterator[SparkSession]:
+    """A session on local cores, all by default, or on the cluster `master` names; stopped at the end."""
+    _need_java()
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)  # it logs what it raises
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers with our packages, not the system's
+    if master is None:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log = Path(tempfile.gettempdir()) / f"penstock-spark-{os.getpid()}.log"
+    session = _start(master or f"local[{cores or '*'}]", memory, log)
+    try:
+        yield session
+    finally:
+        session.stop()
+        log.unlink(missing_ok=True)
+
+
+def _start(master: str, memory: str, log: Path) -> SparkSession:
+    builder = (
+        SparkSession.builder.master(master)
+        .appName("penstock")
+        .config("spark.driver.memory", memory)
+        .config("spark.driver.extraJavaOptions", "-Xss4m")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "8")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+    )
+    try:
+        # Java's remarks, two hundred lines for one bad path, go to a file while the session lasts;
+        # what matters comes back as an exception.
+        with _standard_error_in(log):
+            return builder.getOrCreate()
+    except Exception as problem:
+        raise InputError(f"--master '{master}': Spark does not start: {in_one_line(problem)}") from problem
+
+
+@contextmanager
+def _standard_error_in(path: Path) -> Iterator[None]:
+    sys.stderr.flush()
+    kept = os.dup(2)
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(log, 2)  # the Java process inherits it
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)
+
+
+def _need_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError:
+        said = ""
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < _OLDEST_JAVA:
+        raise InputError(
+            f"{java}: no Java {_OLDEST_JAVA} or newer; install one (Debian: openjdk-17-jre-headless) "
+            "or set JAVA_HOME"
+        )
+
+
+@contextmanager
+def spark_errors(what: str) -> Iterator[None]:
+    """What Spark cannot do with the input, as one line about it."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as problem:
+        raise InputError(f"{what}: {in_one_line(problem)}") from problem
+
+
+def in_one_line(problem: BaseException) -> str:
+    """What went wrong, without Java's stack."""
+    if isinstance(problem, PySparkException) and (condition := problem.getCondition()):
+        text = problem.getMessage() or str(problem)
+        return _first_sentence(text.removeprefix(f"[{condition}]"))
+    if isinstance(problem, Py4JError):
+        causes = re.findall(r"(?:Caused by: |: )([\w.$]*(?:Exception|Error): .*)", str(problem))
+        if causes:
+            return _first_sentence(causes[-1])
+    return _first_sentence(str(problem) or type(problem).__name__)
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(re.split("JVM stacktrace| SQLSTATE", text)[0].split())[:300]

@@ -1,0 +1,131 @@
+"""Opening raw data by kind, and writing what was made of it: tables are read and written here."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.data import raw
+from penstock.data.events import trip_events
+from penstock.data.quotes import market_quotes
+from penstock.data.trips import DEBS_2015, debs_trips, tlc_trips
+from penstock.data.tweets import csv_tweets, json_tweets
+from penstock.domain.errors import InputError
+
+
+class Open(Protocol):
+    """files -> parsed(at timestamp, ..., where each row came from and what is wrong with it)."""
+
+    def __call__(
+        self, spark: SparkSession, files: Sequence[str], since: datetime, until: datetime, /
+    ) -> DataFrame: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of raw data."""
+
+    what: str
+    endings: tuple[str, ...]
+    times: Open  # only what a trace needs
+    events: Open  # every column
+
+
+def _debs(columns: Sequence[str]) -> Open:
+    def opened(spark: SparkSession, files: Sequence[str], since: datetime, until: datetime, /) -> DataFrame:
+        return trip_events(debs_trips(raw.lines(spark, files), columns=columns, since=since, until=until))
+
+    return opened
+
+
+def _tlc(spark: SparkSession, files: Sequence[str], since: datetime, until: datetime, /) -> DataFrame:
+    return trip_events(tlc_trips(spark, files, since=since, until=until))
+
+
+def _tweets(spark: SparkSession, files: Sequence[str], since: datetime, until: datetime, /) -> DataFrame:
+    tables = []
+    as_json = [file for file in files if not _is_csv(file)]
+    if as_json:
+        tables.append(json_tweets(raw.lines(spark, as_json), since=since, until=until))
+    by_header: dict[str, list[str]] = {}
+    for file in files:
+        if _is_csv(file):
+            by_header.setdefault(_first_line(spark, file), []).append(file)
+    for header, alike in by_header.items():
+        tables.append(csv_tweets(raw.lines(spark, alike), header, since=since, until=until))
+    whole = tables[0]
+    for table in tables[1:]:
+        whole = whole.unionByName(table)
+    return whole
+
+
+def _is_csv(file: str) -> bool:
+    return file.removesuffix(".gz").removesuffix(".bz2").lower().endswith(".csv")
+
+
+def _first_line(spark: SparkSession, file: str) -> str:
+    first = spark.read.text(file).first()
+    if first is None:
+        raise InputError(f"{file}: empty")
+    return str(first["value"])
+
+
+def _quotes(spark: SparkSession, files: Sequence[str], since: datetime, until: datetime, /) -> DataFrame:
+    return market_quotes(raw.lines(spark, files), since=since, until=until)
+
+
+KINDS: Mapping[str, Kind] = {
+    "debs2015": Kind(
+        "taxi trips of the DEBS 2015 challenge, 17 comma-separated fields",
+        (".csv", ".csv.gz"),
+        _debs(("dropoff_datetime",)),
+        _debs(tuple(DEBS_2015)),
+    ),
+    "tlc": Kind("yellow-taxi trip records of the TLC", (".parquet",), _tlc, _tlc),
+    "tweets": Kind("tweets, JSON lines or CSV with a header", (".jsonl", ".json", ".csv"), _tweets, _tweets),
+    "quotes": Kind("market quotes: timestamp, symbol, price, volume", (".csv",), _quotes, _quotes),
+}
+
+
+def kind_named(name: str) -> Kind:
+    if name not in KINDS:
+        raise InputError(f"kind '{name}': unknown; choose one of {', '.join(KINDS)}")
+    return KINDS[name]
+
+
+def write_table(table: DataFrame, out: Path) -> None:
+    """A directory of Parquet files, whole or not at all; one that is there is replaced."""
+    _write_directory(out, table.write.parquet)
+
+
+def remove_table(out: Path) -> None:
+    """As if it had never been written."""
+    if out.exists():
+        shutil.rmtree(out)
+
+
+def write_lines(lines: DataFrame, out: Path) -> None:
+    """lines(value string) -> a directory of text files, whole or not at all."""
+    _write_directory(out, lines.write.text)
+
+
+def _write_directory(out: Path, write: Callable[[str], None]) -> None:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+    except OSError as problem:
+        raise InputError(f"{out}: cannot write: {problem.strerror or problem}") from problem
+    try:
+        write(str(beside / "new"))
+        for checksum in (beside / "new").glob(".*.crc"):
+            checksum.unlink()
+        if out.exists():
+            out.rename(beside / "old")
+        (beside / "new").rename(out)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
