@@ -2,29 +2,57 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from penstock.cli import main
 from penstock.compiled import Floats
 from penstock.data.traces import read_trace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Run = Callable[..., tuple[int, str, str]]
+
 _PLACES = (os.environ.get("PENSTOCK_DATA", ""), "../shared/data")
 
 
 def shared_rates() -> Path:
     """The directory of real traces; the test skips where there is none."""
+    return _shared("rates")
+
+
+def _shared(name: str) -> Path:
     root = Path(__file__).parent.parent
     for place in _PLACES:
-        if place and (found := (root / place / "rates")).is_dir():
+        if place and (found := (root / place / name)).exists():
             return found
-    pytest.skip("needs the real traces: ../shared/data/rates or PENSTOCK_DATA")
+    pytest.skip(f"needs real data: ../shared/data/{name} or PENSTOCK_DATA")
+
+
+@pytest.fixture(scope="session")
+def real_trips() -> Path:
+    """The first 10,004 trips of 2013."""
+    return _shared("debs2015/trips-10004.csv")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Run a command in an empty directory; gives exit status, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["penstock", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        return int(stopped.value.code or 0), captured.out, captured.err
+
+    return command
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,32 @@
 """`penstock bench`: speed and memory, as ratios within one run."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from typing import Annotated
+
+import typer
 
 from penstock.cli import options, screen
-from penstock.experiments.bench import STAGES, run_benchmarks
+from penstock.domain.errors import InputError
+from penstock.experiments.bench import STAGES, Figure, run_benchmarks
 
 
-def bench(threads: options.ThreadsOption = None, json_output: options.JsonOption = False) -> None:
-    """Measure the simulator against plain Python, one thread against several, planning time and memory."""
-    with screen.progress("starting", STAGES + 1) as bar:
+def bench(
+    what: Annotated[
+        str, typer.Argument(help="simulator, or data: the pipeline and sweeps on Spark.")
+    ] = "simulator",
+    threads: options.ThreadsOption = None,
+    json_output: options.JsonOption = False,
+) -> None:
+    """Measure the simulator against plain Python, or the data pipeline against pandas and a process pool."""
+    stages, run = _benchmark(what, options.default_threads(threads))
+    with screen.progress("starting", stages + 1) as bar:
 
         def stage(what: str) -> None:
             bar.advance()
             bar.say(what)
 
-        figures = list(run_benchmarks(threads=options.default_threads(threads), stage=stage))
+        figures = list(run(stage))
     if json_output:
         screen.print_json({"figures": [{**asdict(figure), "ok": figure.ok} for figure in figures]})
         return
@@ -34,3 +46,13 @@ def bench(threads: options.ThreadsOption = None, json_output: options.JsonOption
             for figure in figures
         ],
     )
+
+
+def _benchmark(what: str, threads: int) -> tuple[int, Callable[[Callable[[str], None]], Iterator[Figure]]]:
+    if what == "simulator":
+        return STAGES, lambda stage: run_benchmarks(threads=threads, stage=stage)
+    if what == "data":
+        from penstock.experiments import bench_data
+
+        return bench_data.STAGES, lambda stage: bench_data.run_data_benchmarks(stage=stage)
+    raise InputError(f"bench '{what}': unknown; choose simulator or data")

@@ -62,4 +62,7 @@ class Bar:
         self._bars.update(self._task, description=what)
 
     def advance(self) -> None:
-        self._bars.advance(self._task)
+        self.advance_by(1)
+
+    def advance_by(self, count: int) -> None:
+        self._bars.advance(self._task, count)

@@ -23,7 +23,14 @@ _OLDEST_JAVA = 17
 def spark_session(
     master: str | None = None, *, cores: int | None = None, memory: str = "2g"
 ) -> Iterator[SparkSession]:
-    """A session on local cores, all by default, or on the cluster `master` names; stopped at the end."""
+    """A session on local cores, all by default, or on the cluster `master` names; stopped at the end.
+
+    Where one is running already, in a notebook for instance, it is used and left running.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
     _need_java()
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)  # it logs what it raises
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers with our packages, not the system's

@@ -115,6 +115,7 @@ def write_lines(lines: DataFrame, out: Path) -> None:
 
 
 def _write_directory(out: Path, write: Callable[[str], None]) -> None:
+    out = out.absolute()  # Java keeps the directory it was started in
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))

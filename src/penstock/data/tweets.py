@@ -9,7 +9,7 @@ from penstock.data.raw import EARLIEST, HEADER, LATEST, believable, first_proble
 from penstock.domain.errors import InputError
 
 TIME_NAMES = ("created_at", "timestamp", "timestamp_ms", "time", "date", "at")
-_TWITTER_TIME = "EEE MMM dd HH:mm:ss Z yyyy"  # Wed Oct 10 20:19:24 +0000 2018
+_TWITTER_TIME = "MMM dd HH:mm:ss Z yyyy"  # Wed Oct 10 20:19:24 +0000 2018, the weekday left out
 
 
 def json_tweets(lines: DataFrame, *, since: datetime = EARLIEST, until: datetime = LATEST) -> DataFrame:
@@ -67,7 +67,7 @@ def _time(text: Column) -> Column:
     """ISO 8601, milliseconds since 1970, or the way Twitter writes it."""
     return f.coalesce(
         f.when(text.rlike("^[0-9]{12,14}$"), f.timestamp_millis(text.try_cast("bigint"))),
-        f.when(text.rlike("^[A-Z]"), f.try_to_timestamp(text, f.lit(_TWITTER_TIME))),
+        f.when(text.rlike("^[A-Z]"), f.try_to_timestamp(f.substring(text, 5, 100), f.lit(_TWITTER_TIME))),
         text.try_cast("timestamp"),
     )
 

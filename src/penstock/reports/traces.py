@@ -22,7 +22,7 @@ def traces_page(traces: Sequence[Described]) -> str:
     page = Page(f"Arrival rates: {names}", "Tuples per second; a slot is a minute.")
     page.table(_header(traces), [_row(traces, name) for name in _rows()])
     for title, figure in (
-        ("A day and its detail", _few_hours),
+        ("Six hours", _few_hours),
         ("A week", _week),
         ("The mean day", _mean_day),
         ("From day to day", _daily),
@@ -44,14 +44,17 @@ def _header(traces: Sequence[Described]) -> list[str]:
 
 def _row(traces: Sequence[Described], name: str) -> list[str]:
     values = [getattr(statistics, name) for _, statistics in traces]
-    shown = [
-        "unknown" if value is None else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
-        for value in values
-    ]
+    shown = [_shown(value) for value in values]
     if len(values) > 1:
         known = values[0] is not None and values[1]
         shown.append(f"{100 * (values[0] / values[1] - 1):+.1f} %" if known else "")
     return [name.replace("_", " "), *shown]
+
+
+def _shown(value: float | int | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 100 else f"{value:.4g}"
 
 
 def _lines(

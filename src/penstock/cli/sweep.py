@@ -1,0 +1,133 @@
+"""`penstock sweep`: a grid of experiments on Spark, into one table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import options, screen
+from penstock.data.traces import read_trace
+from penstock.domain.errors import InputError
+from penstock.experiments.catalogue import check_policy_name
+from penstock.experiments.presets import PAPER, scenario
+
+if TYPE_CHECKING:
+    from penstock.experiments.sweep import Cell
+
+
+def sweep(
+    out: Annotated[
+        Path, typer.Option("--out", help="Table (a directory of Parquet files); made, or added to.")
+    ],
+    trace: Annotated[
+        list[Path], typer.Option("--trace", help="A trace file; give the option several times.")
+    ],
+    policies: Annotated[
+        str, typer.Option("--policies", help=f"Names separated by commas. {options.POLICY_HELP}")
+    ],
+    infrastructures: Annotated[str, typer.Option("--infrastructures", help="As in A:3,A:6,B:3.")] = "A:3",
+    max_replicas: Annotated[str, typer.Option("--max-replicas", help="As in 10,20.")] = "10",
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="Seeds per policy that has any chance in it.")
+    ] = 5,
+    slots: Annotated[
+        int | None, typer.Option("--slots", help="At most so many slots of every trace.")
+    ] = None,
+    slo_ms: options.SloOption = 50.0,
+    as_published: options.PublishedOption = False,
+    preset: options.PresetOption = None,
+    service_rate: options.ServiceRateOption = None,
+    service_scv: options.ServiceScvOption = None,
+    max_rate: options.MaxRateOption = None,
+    levels: options.LevelsOption = None,
+    weights: options.WeightsOption = "0.6,0.2,0.2",
+    master: options.MasterOption = None,
+    json_output: options.JsonOption = False,
+) -> None:
+    """Run every combination of policy, trace, infrastructure and seed; started again, it does the rest.
+
+    Example: penstock sweep --trace taxi.txt --policies ql,ql-pds --infrastructures A:3,B:3 --out table
+    """
+    from penstock.data.session import spark_session
+    from penstock.experiments.sweep import Workload, grid, unfinished
+    from penstock.experiments.sweep import sweep as run_sweep
+    from penstock.experiments.sweep_runners import on_spark
+
+    names, places, sizes = (_listed(given) for given in (policies, infrastructures, max_replicas))
+    for name in names:
+        check_policy_name(name)
+    for place in places:
+        scenario(place, PAPER)
+    cells: list[Cell] = []
+    workloads: dict[str, Workload] = {}
+    for path in trace:
+        inputs = options.gather(
+            trace=path,
+            slots=None if slots is None else min(slots, read_trace(path).rates.size),
+            training=None,
+            preset=preset,
+            service_rate=service_rate,
+            service_scv=service_scv,
+            max_rate=max_rate,
+            levels=levels,
+            infrastructure=places[0],
+            max_replicas=1,
+            slo_ms=slo_ms,
+            weights=weights,
+            as_published=as_published,
+        )
+        workload = Workload(trace=inputs.trace.name, rates=inputs.trace.rates, training=inputs.training.rates)
+        workloads[workload.digest] = workload
+        cells += grid(
+            inputs.base,
+            workload,
+            policies=names,
+            infrastructures=places,
+            max_replicas=[_whole(size) for size in sizes],
+            seeds=seeds,
+        )
+    left = len(unfinished(cells, out))
+    failed = []
+    if left:
+        with screen.progress("simulating", len(cells)) as bar, spark_session(master) as spark:
+            failed = run_sweep(cells, on_spark(spark, workloads), out, done=bar.advance_by)
+    found = {
+        "out": str(out),
+        "cells": len(cells),
+        "run": left - len(failed),
+        "skipped": len(cells) - left,
+        "failed": [
+            {"cell": each.cell.name, "spec": _shown(each.cell), "error": each.error} for each in failed
+        ],
+    }
+    if json_output:
+        screen.print_json(found)
+    else:
+        screen.out.print(
+            f"{out}: {len(cells):,} cells, {left - len(failed):,} run, {len(cells) - left:,} there already",
+            soft_wrap=True,
+        )
+    if failed:
+        for each in failed:
+            screen.err.print(f"failed: {_shown(each.cell)}: {each.error}", soft_wrap=True, markup=False)
+        screen.err.print(f"penstock: {len(failed)} of {len(cells)} cells failed; start again to retry them")
+        raise typer.Exit(1)
+
+
+def _shown(cell: "Cell") -> str:
+    spec = cell.spec
+    where = f"{spec.infrastructure}, {spec.max_replicas} replicas"
+    return f"{spec.policy} on {cell.trace}, {where}, seed {spec.seed}"
+
+
+def _listed(given: str) -> list[str]:
+    found = list(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
+    if not found:
+        raise InputError(f"'{given}': name one at least, separated by commas")
+    return found
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"--max-replicas '{text}': give whole numbers from 1, as in 10,20")
+    return int(text)
