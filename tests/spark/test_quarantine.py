@@ -30,7 +30,6 @@ BAD = {
         "dropoff_datetime '1913-01-01 00:01:00' is not from 2000-01-01 up to 2100-01-01",
     ),
     "no number": (GOOD.format(minute=1).replace("0.44", "far"), "trip_distance 'far' is not a number"),
-    "an empty line": ("", "1 fields, 17 expected"),
 }
 
 
@@ -68,12 +67,16 @@ def test_a_bad_row_is_found_by_file_and_line_however_the_file_is_cut(
 def test_good_rows_are_counted_although_others_are_bad(spark: SparkSession, tmp_path: Path) -> None:
     lines = [GOOD.format(minute=index // 100) for index in range(1000)]
     lines[5] = "A,B"
+    lines[7] = GOOD.format(minute=0).replace("2013-01-01 00:00:00,120", "1913-01-01 00:00:00,120")
+    lines[8] = GOOD.format(minute=0) + ",x"
+    lines[9] = '"' + GOOD.format(minute=0)[1:]  # a quote means nothing here
+    lines[10] = ""  # nor does an empty line
     (tmp_path / "trips.csv").write_text("\n".join(lines) + "\nA,B,2013-01-01 00:0")  # and the end is missing
     built = build_trace(spark, KINDS["debs2015"], [str(tmp_path / "trips.csv")], Recipe(), name="t")
-    assert (built.rows, built.bad) == (1001, 2)
-    assert [round(60 * rate) for rate in built.trace.rates] == [99] + [100] * 9
+    assert (built.rows, built.bad) == (1000, 4)
+    assert [round(60 * rate) for rate in built.trace.rates] == [96] + [100] * 9
     assert built.quarantine is not None
-    assert {row["line"] for row in built.quarantine.collect()} == {6, 1001}
+    assert {row["line"] for row in built.quarantine.collect()} == {6, 8, 9, 1001}
 
 
 def test_a_mostly_bad_file_is_an_error_that_names_it_and_its_first_problem(

@@ -16,7 +16,7 @@ from penstock.domain.errors import InputError
 
 
 def opened(spark: SparkSession, kind: str, *files: Path) -> DataFrame:
-    return KINDS[kind].events(spark, [str(file) for file in files], EARLIEST, LATEST)
+    return KINDS[kind].second_look(spark, [str(file) for file in files], EARLIEST, LATEST)
 
 
 def times(parsed: DataFrame) -> list[str]:

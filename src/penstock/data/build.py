@@ -35,7 +35,7 @@ class Built:
     """A trace and what was found on the way."""
 
     trace: Trace
-    rows: int
+    rows: int  # surrogates and bad ones included
     bad: int
     start: datetime  # of the first slot
     gaps: tuple[tuple[datetime, int], ...]  # since when, how many slots
@@ -44,7 +44,9 @@ class Built:
 
 def build_trace(spark: SparkSession, kind: Kind, files: Sequence[str], recipe: Recipe, *, name: str) -> Built:
     """Read, check, count per slot; an error if a file is mostly bad or nothing is left."""
-    parsed = kind.times(spark, files, recipe.since, recipe.until)
+    # Surrogates are drawn by the whole row, not by its time alone.
+    look = kind.first_look if recipe.amplification == 1 else kind.second_look
+    parsed = look(spark, files, recipe.since, recipe.until)
     tallied = tally(parsed, recipe).cache()
     try:
         found = (
@@ -84,14 +86,15 @@ def _as_it_was(accelerated: datetime, recipe: Recipe) -> datetime:
 def tally(parsed: DataFrame, recipe: Recipe) -> DataFrame:
     """parsed(at timestamp, ..., file, problem) -> counts(slot timestamp, bad_file string, count bigint).
 
-    Good rows have a slot, bad ones a file, a header neither. Not a filter anywhere: Spark would
-    move it below the parsing and parse every line again for it, at twice the time.
+    Good rows have a slot, bad ones a file, a header neither. Without surrogates not a filter
+    anywhere: Spark would move it below the parsing and parse every line again for it.
     """
     columns = parsed.select("at", "file", "problem")
     if recipe.amplification != 1:
-        columns = amplify(
-            parsed, factor=recipe.amplification, slot_s=recipe.slot_s * recipe.acceleration, seed=recipe.seed
-        ).select("at", "file", "problem")
+        good = parsed.where(f.col("problem").isNull())
+        slot_s = recipe.slot_s * recipe.acceleration
+        more = amplify(good, factor=recipe.amplification, slot_s=slot_s, seed=recipe.seed)
+        columns = columns.where(f.col("problem").isNotNull()).union(more.select("at", "file", "problem"))
     if recipe.acceleration != 1:
         columns = accelerate(columns, factor=recipe.acceleration)
     slot = f.when(f.col("problem").isNull(), slot_of(f.col("at"), recipe.slot_s))
@@ -100,7 +103,7 @@ def tally(parsed: DataFrame, recipe: Recipe) -> DataFrame:
 
 
 def _quarantine(spark: SparkSession, kind: Kind, files: Sequence[str], recipe: Recipe) -> DataFrame:
-    parsed = kind.times(spark, files, recipe.since, recipe.until)
+    parsed = kind.second_look(spark, files, recipe.since, recipe.until)
     bad_rows = numbered(parsed)
     refuse_mostly_bad(health(parsed), bad_rows)
     return bad_rows

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.data import raw
 from penstock.data.events import trip_events
 from penstock.data.quotes import market_quotes
-from penstock.data.trips import DEBS_2015, debs_trips, tlc_trips
+from penstock.data.trips import debs_times, debs_trips, tlc_trips
 from penstock.data.tweets import csv_tweets, json_tweets
 from penstock.domain.errors import InputError
 
@@ -32,15 +32,17 @@ class Kind:
 
     what: str
     endings: tuple[str, ...]
-    times: Open  # only what a trace needs
-    events: Open  # every column
+    first_look: Open  # at, file, problem: as fast as can be
+    second_look: Open  # the same and where each row stands
 
 
-def _debs(columns: Sequence[str]) -> Open:
-    def opened(spark: SparkSession, files: Sequence[str], since: datetime, until: datetime, /) -> DataFrame:
-        return trip_events(debs_trips(raw.lines(spark, files), columns=columns, since=since, until=until))
+def _debs_times(spark: SparkSession, files: Sequence[str], since: datetime, until: datetime, /) -> DataFrame:
+    return trip_events(debs_times(spark, files, since=since, until=until))
 
-    return opened
+
+def _debs_lines(spark: SparkSession, files: Sequence[str], since: datetime, until: datetime, /) -> DataFrame:
+    needed = ("dropoff_datetime",)
+    return trip_events(debs_trips(raw.lines(spark, files), columns=needed, since=since, until=until))
 
 
 def _tlc(spark: SparkSession, files: Sequence[str], since: datetime, until: datetime, /) -> DataFrame:
@@ -83,8 +85,8 @@ KINDS: Mapping[str, Kind] = {
     "debs2015": Kind(
         "taxi trips of the DEBS 2015 challenge, 17 comma-separated fields",
         (".csv", ".csv.gz"),
-        _debs(("dropoff_datetime",)),
-        _debs(tuple(DEBS_2015)),
+        _debs_times,
+        _debs_lines,
     ),
     "tlc": Kind("yellow-taxi trip records of the TLC", (".parquet",), _tlc, _tlc),
     "tweets": Kind("tweets, JSON lines or CSV with a header", (".jsonl", ".json", ".csv"), _tweets, _tweets),
