@@ -141,10 +141,13 @@ def paper_application(operators: int) -> Application:
     )
 
 
+def _objective(sla_s: float) -> Objective:
+    return Objective(response_time_s=sla_s, weights=WEIGHTS)
+
+
 def centralised_problem(operators: int, sla_s: float, workload: Workload) -> Problem:
-    objective = Objective(response_time_s=sla_s, weights=WEIGHTS)
     return application_problem(
-        paper_application(operators), objective, levels=workload.count, max_rate=workload.max_rate
+        paper_application(operators), _objective(sla_s), levels=workload.count, max_rate=workload.max_rate
     )
 
 
@@ -156,6 +159,7 @@ def centralised_mdp(operators: int, sla_s: float, workload: Workload) -> Central
     problem = centralised_problem(operators, sla_s, workload)
     return CentralisedMdp(
         application=paper_application(operators),
+        objective=_objective(sla_s),
         problem=problem,
         transitions=workload.transitions,
         violation_costs=_violation_costs(operators, problem, workload),
@@ -169,6 +173,7 @@ def centralised_learner(
     problem = centralised_problem(operators, sla_s, workload)
     return CentralisedLearner(
         application=paper_application(operators),
+        objective=_objective(sla_s),
         problem=problem,
         violation_costs=_violation_costs(operators, problem, workload) if told else None,
         sweeps=sweeps,
@@ -223,7 +228,7 @@ def run_decentralised(
         managed[operator.name] = ManagedOperator(
             world=world, memory=policy.initial(), first_deployment=0, rng=rng
         )
-    objective = Objective(response_time_s=limits_s[0], weights=WEIGHTS)
+    objective = _objective(limits_s[0])
     run = run_application(application, objective, managed, workload.rates, passes_all=True)
     scale = operators * MAX_REPLICAS
     return {
