@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.apps.top_routes_graph import REFRESH_DELAY_S, top_routes_graph
+from penstock.apps.top_routes_graph import BOUNDS_S, OBJECTIVE_S, REFRESH_DELAY_S, top_routes_graph
 from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers, decide, first_memory
 from penstock.domain.application import Operator
@@ -28,12 +28,11 @@ from penstock.policies.rl.problem import Problem, operator_problem
 from penstock.runtimes.sim.application import OperatorModel, PlayedSlot, SimulatedApplication
 
 SLOT_S = 30.0
-R_MAX_S = 0.250
+R_MAX_S = OBJECTIVE_S
 SLOTS = 1440  # 12 hours
 _NODE = NodeType(name="worker", speedup=1.0, price=1.0)
 _SKIPPED_AT_START_S = 30 * 60.0
 _SKIPPED_AFTER_CHANGE_S = 120.0
-_BOUNDS_S = {"partialRank": 0.210}  # the other replicated operators: 5 ms
 _RATES = LearningRates(
     alpha_start=0.1,
     alpha_factor=1.0,
@@ -82,7 +81,7 @@ def _policy(
         space,
         levels=_LEVELS,
         max_rate=_LEVELS * _QUANTUM,
-        max_response_time_s=_BOUNDS_S.get(operator.name, 0.005),
+        max_response_time_s=BOUNDS_S[operator.name],
         weights=weights,
     )
     if kind == "QL":

@@ -227,3 +227,50 @@ def test_help_teaches(run: Run) -> None:
         status, out, _ = run(command, "--help")
         assert status == 0
         assert "Usage" in out
+
+
+def test_an_application_is_simulated_under_an_application_policy(run: Run, trace: Path) -> None:
+    words = ("--application", "diamond", "--application-policy", "lohrmann-0", "--infrastructure", "A:1")
+    status, out, err = run("simulate", "--trace", trace, *words, "--json")
+    assert (status, err) == (0, "")
+    answer = json.loads(out)
+    assert (answer["policy"], answer["application_policy"]) == (None, "lohrmann-0")
+    assert answer["downtime_pct"] == pytest.approx(answer["reconfigurations_pct"] / 6, rel=0.05)
+    status, out, _ = run("simulate", "--trace", trace, *words)
+    assert status == 0
+    assert "lohrmann-0 (application)" in out
+    assert "downtime" in out
+
+
+def test_application_policies_are_compared_side_by_side(run: Run, trace: Path) -> None:
+    words = ("--application", "pipeline", "--policies", "threshold-c,threshold-s", "--infrastructure", "A:3")
+    managers = ("--application-policies", "nobody,token-bucket,drs-s")
+    status, out, _ = run("compare", "--trace", trace, *words, *managers, "--json")
+    assert status == 0
+    assert {row["policy"] for row in json.loads(out)["policies"]} == {
+        "threshold-c",
+        "threshold-s",
+        "threshold-c + token-bucket",
+        "threshold-s + token-bucket",
+        "drs-s (application)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--application-policy", "drs-c"), "give --application"),
+        (("--application", "diamond", "--application-policy", "drs"), "did you mean 'drs-"),
+        (("--application", "diamond", "--slo-ms", 3), "path split-slow-join takes 5.009 ms"),
+        (("--application", "diamond", "--path-slo-ms", "split-join=9"), "no path split-join"),
+        (("--application", "diamond", "--path-slo-ms", "split"), "--path-slo-ms 'split'"),
+        (("--application", "top-routes"), "--application-policy grant-all"),
+    ],
+)
+def test_what_cannot_be_simulated_is_one_line_that_says_which(
+    run: Run, trace: Path, words: tuple[object, ...], message: str
+) -> None:
+    status, out, err = run("simulate", "--trace", trace, *words)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1

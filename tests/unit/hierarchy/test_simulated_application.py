@@ -6,12 +6,14 @@ import pytest
 from penstock.control.hierarchy import Managers, decide, first_memory
 from penstock.domain.application import Application, Operator, pipeline
 from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import Infrastructure, Link, Node, NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.request import Migrate, ScaleIn, ScaleOut, Verdict
 from penstock.perf.deployments import deployments
 from penstock.perf.downtime import PauseAndResume, state_moved
 from penstock.perf.queueing import m_m_1
+from penstock.policies.application.drs import DrsManager
 from penstock.policies.application.grant_all import GrantAll
 from penstock.policies.application.token_bucket import TokenBucket
 from penstock.policies.operator.node_choice import NodeChoice
@@ -232,3 +234,55 @@ def test_where_no_node_has_room_the_request_is_refused_with_the_reason() -> None
     )
     assert outcome.verdict.granted == ()
     assert outcome.verdict.refused[0].reason == "no node has a free slot"
+
+
+def drs() -> DrsManager:
+    return DrsManager(
+        application=TWO,
+        objective=Objective(response_time_s=0.05),
+        node_types=(WORKER,),
+        node_choice=NodeChoice.FIRST,
+    )
+
+
+def test_what_the_application_manager_decides_itself_is_placed_too() -> None:
+    managers = Managers(operators={}, application=drs())
+    app = placed(TWO)
+    app.rates = np.array([600.0, 10.0])  # asks for three replicas of the first; b has one slot left
+    rngs = {name: np.random.default_rng(1) for name in ("first", "second")}
+    memory = first_memory(managers)
+    outcome, memory = decide(
+        managers, memory, app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app)
+    )
+    assert [(r.operator, r.nodes) for r in outcome.verdict.granted if isinstance(r, ScaleOut)] == [
+        ("first", ("b",))
+    ]
+    app.apply(outcome.verdict)
+    outcome, _ = decide(managers, memory, app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app))
+    app.apply(outcome.verdict)
+    assert {name: len(nodes) for name, nodes in app.hosts.items()} == {"first": 1, "second": 1}
+
+
+def test_two_decisions_do_not_share_the_last_free_slot() -> None:
+    managers = Managers(operators={}, application=drs())
+    app = placed(TWO)
+    app.rates = np.array([1100.0])  # more of both, and one slot
+    rngs = {name: np.random.default_rng(1) for name in ("first", "second")}
+    outcome, _ = decide(
+        managers, first_memory(managers), app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app)
+    )
+    wanted = [*outcome.verdict.granted, *(refused.request for refused in outcome.verdict.refused)]
+    assert {request.operator for request in wanted} == {"first", "second"}
+    assert sum(len(r.nodes) for r in outcome.verdict.granted if isinstance(r, ScaleOut)) <= 1
+    assert {refused.reason for refused in outcome.verdict.refused} == {"no node has a free slot"}
+
+
+def test_an_application_whose_objective_no_node_can_meet_is_not_simulated() -> None:
+    with pytest.raises(InputError, match="path first-second takes 6 ms"):
+        SimulatedApplication(
+            application=TWO,
+            objective=Objective(response_time_s=0.005),
+            models=placed(TWO).models,
+            rates=np.array([1.0]),
+            protocol=PauseAndResume(fixed_s=0.0),
+        )

@@ -146,13 +146,17 @@ def test_as_published_only_waiting_counts() -> None:
     assert sizes_at(lohrmann(app, limit, as_published=True), 200.0) == {"first": 1, "second": 2, "third": 1}
 
 
-def test_as_published_the_first_jump_goes_to_where_the_second_best_gains_more() -> None:
-    """From one replica each the quadratic formula is exact: the gain falls to that of the rival."""
-    app = graph_named("pipeline", 10)
-    sizes = sizes_at(lohrmann(app, Objective(response_time_s=0.010), as_published=True), 280.0)
-    gain = [
-        kingman(280.0, app.operator("second"), p) - kingman(280.0, app.operator("second"), p + 1)
-        for p in range(1, 10)
-    ]
-    rival = kingman(280.0, app.operator("third"), 1) - kingman(280.0, app.operator("third"), 2)
-    assert sizes["second"] >= 1 + next(i for i, g in enumerate(gain) if g <= rival)
+def test_as_published_a_jump_ends_where_the_second_best_gains_more() -> None:
+    """From one replica the quadratic formula is exact; step by step two replicas would have done."""
+    fast = Operator(name="fast", service_time_s=0.001, service_scv=0.5)
+    slow = Operator(name="slow", service_time_s=1 / 300, service_scv=1.0)
+    policy = lohrmann(pipeline("two", fast, slow), Objective(response_time_s=0.005), as_published=True)
+    rate = 290.0
+
+    def gain(operator: Operator, replicas: int) -> float:
+        return kingman(rate, operator, replicas) - kingman(rate, operator, replicas + 1)
+
+    there = next(p for p in range(1, 10) if gain(slow, p) <= gain(fast, 1))
+    assert kingman(rate, fast, 1) + kingman(rate, slow, 2) < 0.005
+    assert there > 2
+    assert sizes_at(policy, rate) == {"fast": 1, "slow": there}
