@@ -1,5 +1,7 @@
 """Downtime, the buffer at the source, and the managers' rounds."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import Infrastructure, Link, Node, NodeType
 from penstock.domain.objective import Objective
-from penstock.domain.request import Migrate, ScaleIn, ScaleOut, Verdict
+from penstock.domain.observation import ApplicationObservation
+from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut, Verdict
 from penstock.perf.deployments import deployments
 from penstock.perf.downtime import PauseAndResume, state_moved
 from penstock.perf.queueing import m_m_1
@@ -263,18 +266,42 @@ def test_what_the_application_manager_decides_itself_is_placed_too() -> None:
     assert {name: len(nodes) for name, nodes in app.hosts.items()} == {"first": 1, "second": 1}
 
 
+class OneMoreOfEach:
+    """An Application Manager that decides itself and leaves the nodes open."""
+
+    def initial(self) -> None:
+        return None
+
+    def grant(
+        self, memory: None, requests: Sequence[Request], seen: ApplicationObservation
+    ) -> tuple[Verdict, None]:
+        return Verdict((to("first", 3), to("second", 3))), None
+
+
 def test_two_decisions_do_not_share_the_last_free_slot() -> None:
-    managers = Managers(operators={}, application=drs())
-    app = placed(TWO)
-    app.rates = np.array([1100.0])  # more of both, and one slot
+    managers = Managers(operators={}, application=OneMoreOfEach())
+    app = placed(TWO)  # b has one slot left
     rngs = {name: np.random.default_rng(1) for name in ("first", "second")}
     outcome, _ = decide(
         managers, first_memory(managers), app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app)
     )
-    wanted = [*outcome.verdict.granted, *(refused.request for refused in outcome.verdict.refused)]
-    assert {request.operator for request in wanted} == {"first", "second"}
-    assert sum(len(r.nodes) for r in outcome.verdict.granted if isinstance(r, ScaleOut)) <= 1
-    assert {refused.reason for refused in outcome.verdict.refused} == {"no node has a free slot"}
+    assert [(r.operator, r.nodes) for r in outcome.verdict.granted if isinstance(r, ScaleOut)] == [
+        ("first", ("b",))
+    ]
+    assert [(refused.request.operator, refused.reason) for refused in outcome.verdict.refused] == [
+        ("second", "no node has a free slot")
+    ]
+
+
+def test_a_jump_takes_no_more_slots_than_there_are() -> None:
+    managers = Managers(operators={}, application=drs())
+    app = placed(TWO)
+    app.rates = np.array([950.0])  # four of the first, two more than run; b has one slot left
+    rngs = {name: np.random.default_rng(1) for name in ("first", "second")}
+    outcome, _ = decide(
+        managers, first_memory(managers), app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app)
+    )
+    assert "first" in {refused.request.operator for refused in outcome.verdict.refused}
 
 
 def test_an_application_whose_objective_no_node_can_meet_is_not_simulated() -> None:
