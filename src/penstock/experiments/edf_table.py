@@ -13,7 +13,7 @@ from penstock.domain.application import Operator
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
-from penstock.experiments.claims import Claim, Progress, Traces, shown_like
+from penstock.experiments.claims import Chart, Claim, Findings, Progress, Series, Traces, shown_like
 from penstock.perf.deployments import Deployments, deployments
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import m_g_1
@@ -25,7 +25,7 @@ from penstock.policies.operator.node_choice import NodeChoice
 from penstock.policies.operator.q_learning import LearningRates, QLearning
 from penstock.policies.operator.threshold import Threshold
 from penstock.policies.rl.problem import Problem, operator_problem
-from penstock.runtimes.sim.application import OperatorModel, PlayedSlot, SimulatedApplication
+from penstock.runtimes.sim.application import ColdStart, OperatorModel, PlayedSlot, SimulatedApplication
 
 SLOT_S = 30.0
 R_MAX_S = OBJECTIVE_S
@@ -45,6 +45,7 @@ _QUANTUM, _LEVELS = 50.0, 11
 _FLUCTUATION = 0.2  # of the rate from one interval to the next, standard deviation of its logarithm
 _PAUSE_S = 10.0
 SEEDS = 5
+_WARM = ColdStart()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,7 @@ def run_row(
     token_bucket: bool,
     rates: Floats,
     seed: int,
+    cold_start: ColdStart = _WARM,
 ) -> Metrics:
     """Twelve hours of one local policy under one global policy."""
     application = top_routes_graph()
@@ -118,6 +120,7 @@ def run_row(
         rates=rates,
         protocol=PauseAndResume(fixed_s=_PAUSE_S),
         slot_s=SLOT_S,
+        cold_start=cold_start,
     )
     managed = [o for o in application.operators if o.max_replicas > 1]
     manager: ApplicationPolicy[Any] = (
@@ -206,7 +209,7 @@ _ROWS = (
 _COLUMNS = ("mean_ms", "median_ms", "p95_ms", "replicas", "downtime_pct", "violations_pct")
 
 
-def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
+def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
     """Every row, and the effects the paper draws from them."""
     jobs = [(row, seed) for row in _ROWS for seed in range(SEEDS)]
     progress.of(len(jobs))
@@ -227,7 +230,31 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
     with ThreadPoolExecutor(threads) as pool:
         done = list(pool.map(one, jobs))
     runs = {row.name: done[index * SEEDS : (index + 1) * SEEDS] for index, row in enumerate(_ROWS)}
-    return [*_effects(runs), *_side_by_side(runs)]
+    return Findings(claims=[*_effects(runs), *_side_by_side(runs)], charts=_charts(runs))
+
+
+def _charts(runs: dict[str, list[Metrics]]) -> list[Chart]:
+    names = [row.name for row in _ROWS]
+
+    def chart(title: str, column: str, y_title: str) -> Chart:
+        printed = [float(row.printed[_COLUMNS.index(column)]) for row in _ROWS]
+        return Chart(
+            title=title,
+            note="TH: threshold, QL: Q-learning, MB: model-based, +TB: with the token bucket; sparing weighs "
+            "resources as much as performance, steady reconfigurations.",
+            x_title="",
+            y_title=y_title,
+            series=[
+                Series(name="printed (cluster)", x=names, y=printed),
+                Series(name="simulated", x=names, y=[_mean(runs, name, column) for name in names]),
+            ],
+            bars=True,
+        )
+
+    return [
+        chart("Downtime", "downtime_pct", "downtime, % of the time"),
+        chart("Violations, two minutes after each change left out", "violations_pct", "violations, %"),
+    ]
 
 
 def _mean(runs: dict[str, list[Metrics]], row: str, column: str) -> float:
