@@ -114,6 +114,19 @@ def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> N
     assert before.history.response_time_s[0] == pytest.approx(late)
 
 
+@pytest.mark.parametrize("as_published", [False, True])
+@pytest.mark.parametrize("application", [None, "pipeline"])
+def test_a_history_adds_up_to_the_outcome(as_published: bool, application: str | None, walk: Floats) -> None:
+    spec = Spec(policy="ql-pds", infrastructure="A:2", as_published=as_published, application=application)
+    outcome = run_spec(spec, walk, with_history=True)
+    happened = outcome.history
+    assert happened is not None
+    assert happened.resources.mean() == pytest.approx(outcome.resource_cost)
+    assert happened.cost.mean() == pytest.approx(outcome.avg_cost)
+    # In force during a slot is what was decided in the one before: the means differ by the ends only.
+    assert happened.replicas.mean() == pytest.approx(outcome.mean_replicas, abs=30 / walk.size)
+
+
 def test_the_paper_normalises_by_the_types_on_offer() -> None:
     rates = np.full(10, 10.0)
     still = Spec(policy="fixed", infrastructure="A:3", replicas=1)

@@ -10,7 +10,7 @@ from penstock.cli import options, screen
 from penstock.domain.errors import InputError
 from penstock.experiments.catalogue import SEEDED, check_policy_name
 from penstock.experiments.run import Outcome, run_specs
-from penstock.files import write_whole
+from penstock.files import check_can_write, write_whole
 from penstock.reports.comparison import HEADER, PolicyResults, comparison_page
 
 DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
@@ -55,6 +55,8 @@ def compare(
         raise InputError("--policies: name at least one policy")
     for name in names:
         check_policy_name(name)
+    if out is not None:
+        check_can_write(out)
     inputs = options.gather(
         trace=trace,
         slots=slots,

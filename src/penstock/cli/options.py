@@ -244,9 +244,9 @@ def _change(option: str, text: str | None, slots: int) -> Change | None:
     try:
         moment = float(when)
         change = Change(slot=round(moment * slots) if moment < 1 else int(moment), factor=float(factor))
-    except ValueError as problem:
-        if isinstance(problem, InputError):
-            raise
+    except InputError as problem:
+        raise InputError(f"{option} '{text}': {problem}") from None
+    except (ValueError, OverflowError):
         raise InputError(f"{option} '{text}': give FACTOR@SLOT or FACTOR@FRACTION, as in 2@0.5") from None
     if not at or change.slot >= slots:
         raise InputError(f"{option} '{text}': the run has {slots} slots")

@@ -13,7 +13,7 @@ from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
 from penstock.experiments.claims import Claim, Progress, Traces
 from penstock.experiments.reproductions import REPRODUCTIONS
-from penstock.files import write_whole
+from penstock.files import check_can_write, write_whole
 from penstock.reports.claims import claims_page
 
 _USUAL_PLACES = ("../shared/data", "data", ".")
@@ -43,6 +43,7 @@ def reproduce(
     for name in wanted:
         if name not in REPRODUCTIONS:
             raise InputError(f"reproduce '{name}': unknown; choose one of {', '.join(REPRODUCTIONS)}")
+    check_can_write(out)
     traces = _traces(data)
     claims: list[Claim] = []
     began = time.perf_counter()

@@ -18,6 +18,8 @@ from rich.progress import (
 from rich.table import Table
 
 out = Console(highlight=False)
+if not out.is_terminal:
+    out.width = 200  # rich takes a pipe for a terminal of 80 columns, and would cut figures off
 err = Console(stderr=True, highlight=False)
 
 

@@ -12,7 +12,7 @@ from penstock.cli import options, screen
 from penstock.domain.trace import Trace
 from penstock.experiments.catalogue import check_policy_name
 from penstock.experiments.run import Outcome, run_spec
-from penstock.files import write_whole
+from penstock.files import check_can_write, write_whole
 
 
 def simulate(
@@ -60,6 +60,8 @@ def simulate(
     Example: penstock simulate --policy ql-pds --trace taxi.txt --infrastructure A:3 --slots 400001
     """
     check_policy_name(policy)
+    if history is not None:
+        check_can_write(history)
     inputs = options.gather(
         trace=trace,
         slots=slots,

@@ -1,10 +1,20 @@
 """One simulated experiment, complete: the same specification gives the same numbers."""
 
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
-from penstock.experiments.presets import PAPER, PUBLISHED, FirstReplica, Variant, published_first_replica
+from penstock.experiments.presets import (
+    PAPER,
+    PUBLISHED,
+    FirstReplica,
+    Variant,
+    family_and_count,
+    published_first_replica,
+)
+
+LARGEST_FACTOR = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +27,8 @@ class Change:
     def __post_init__(self) -> None:
         if self.slot < 0:
             raise InputError(f"change at slot {self.slot}: slots count from 0")
-        if not self.factor > 0:
-            raise InputError(f"change by factor {self.factor}: it must be positive")
+        if not 0 < self.factor <= LARGEST_FACTOR:
+            raise InputError(f"factor {self.factor:g}: it must be positive, at most {LARGEST_FACTOR:g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +62,14 @@ class Spec:
             raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
         if self.replicas is not None and self.replicas < 1:
             raise InputError(f"replicas={self.replicas}; at least one replica must run")
-        if not self.slo_s > 0:
-            raise InputError(f"response-time objective {self.slo_s * 1000:g} ms; it must be positive")
-        if not self.service_rate > 0:
-            raise InputError(f"service rate {self.service_rate:g} tuples/s; it must be positive")
-        if not self.service_scv >= 0:
-            raise InputError(f"service-time SCV {self.service_scv:g}; it cannot be negative")
+        if not 0 < self.slo_s < inf:
+            raise InputError(
+                f"response-time objective {self.slo_s * 1000:g} ms; it must be positive and finite"
+            )
+        if not (0 < self.service_rate < inf and 1 / self.service_rate < inf):
+            raise InputError(f"service rate {self.service_rate:g} tuples/s; it must be positive and finite")
+        if not 0 <= self.service_scv < inf:
+            raise InputError(f"service-time SCV {self.service_scv:g}; it must be finite and not negative")
         if self.seed < 0:
             raise InputError(f"seed {self.seed}; it cannot be negative")
         if self.application is not None and (self.price_change or self.speed_change):
@@ -72,10 +84,9 @@ class Spec:
         """The paper's or the published behaviour, with this specification's exceptions."""
         variant = PUBLISHED if self.as_published else PAPER
         if self.as_published:
-            family, _, count = self.infrastructure.partition(":")
-            if count.isdigit():
-                first = published_first_replica(family, int(count), self.policy)
-                variant = replace(variant, first_replica=first)
+            family, count = family_and_count(self.infrastructure)
+            first = published_first_replica(family, count, self.policy)
+            variant = replace(variant, first_replica=first)
         if self.first_replica is not None:
             variant = replace(variant, first_replica=self.first_replica)
         if self.threshold is not None:
