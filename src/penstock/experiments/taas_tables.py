@@ -53,7 +53,11 @@ ROWS: dict[str, Row] = {
     "QL": Row("ql", 10, {"A": 0.02, "B": 0.02}, False, "mean of 10 seeds"),
     "QL+PDS": Row("ql-pds", 1, {"A": _EXACT, "B": _EXACT}, True, ""),
     "QL+PDS+": Row(
-        "ql-pds-plus", 10, {"A": 0.05, "B": 0.15}, False, "mean of 10 seeds, each with its own wrong model"
+        "ql-pds-plus",
+        10,
+        {"A": 0.05, "B": 0.15},
+        False,
+        "mean of 10 seeds, each with its own wrong model; the draws behind the printed mean are unknown",
     ),
     "QL+FA": Row(
         "ql-fa",
