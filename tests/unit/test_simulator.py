@@ -11,6 +11,7 @@ from penstock.compiled import Floats
 from penstock.control.loop import Memories, tick
 from penstock.control.ports import Plan
 from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.errors import InputError
 from penstock.domain.observation import OperatorObservation
 from penstock.experiments import plain
 from penstock.experiments.bench import plain_twin
@@ -180,3 +181,9 @@ def test_ten_node_types_with_twenty_replicas_run_on_hashed_tables(walk: Floats) 
         outcome = run_spec(Spec(policy=policy, infrastructure="A:10", max_replicas=20), walk)
         assert outcome.slots == walk.size
         assert 0 < outcome.avg_cost < 1
+
+
+@pytest.mark.parametrize("rates", [[1.0, np.nan], [-1.0], [], [[1.0, 2.0]]])
+def test_what_is_no_trace_is_refused_in_python_too(rates: list[float]) -> None:
+    with pytest.raises(InputError, match="trace 'rates'"):
+        run_spec(Spec(policy="threshold-c"), np.array(rates))
