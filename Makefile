@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup java demo test check bench lock clean
 
 help: ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -19,12 +19,18 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
+	@sh tools/find-java.sh --install || true  # only what runs on Spark needs it
+
+java: ## find Java 17 or newer, or install Debian's
+	@sh tools/find-java.sh --install
 
 demo: setup ## compare policies on a synthetic four-week trace: a table, and plots in out/demo.html
 	$(BIN)/penstock compare --out out/demo.html
 
 test: check ## everything CI runs: checks, then tests
 	$(BIN)/python -m pytest -n auto -m "not spark and not browser" tests docs/examples
+	@sh tools/find-java.sh --install
+	$(BIN)/python -m pytest -m spark tests
 
 check: setup ## formatting, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -1,13 +1,19 @@
-"""What tests share: the real traces, where they are at hand."""
+"""What tests share: the real traces, where they are at hand, and one Spark session."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from penstock.compiled import Floats
 from penstock.data.traces import read_trace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _PLACES = (os.environ.get("PENSTOCK_DATA", ""), "../shared/data")
 
@@ -47,3 +53,32 @@ def walk() -> Floats:
     steps = np.random.default_rng(11).normal(0, 40, 4000)
     rates: Floats = np.abs(np.cumsum(steps) % 1400 - 700)
     return np.round(rates)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything under tests/spark is marked so, and nothing else needs to say it."""
+    for item in items:
+        if Path(__file__).parent / "spark" in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """A quiet local session on two cores, in UTC."""
+    from pyspark.sql import SparkSession  # a second to import, and only these tests need it
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("penstock-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.extraJavaOptions", "-Xss4m")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -156,8 +156,8 @@ def test_the_replicas_of_all_operators_are_counted_once() -> None:
     outcome = run_spec(spec, np.full(4, 50.0), with_history=True)
     assert outcome.history is not None
     assert outcome.history.replicas.tolist() == [5, 20, 20, 20]
-    assert outcome.replicas_by_type == (65 / 4,)
-    assert outcome.mean_replicas == 65 / 4
+    assert outcome.replicas_by_type == (20.0,)  # after each decision
+    assert outcome.mean_replicas == 20.0
     assert outcome.history.resources.tolist() == [20, 20, 20, 20]  # paid for as decided
 
 

@@ -6,8 +6,11 @@ from penstock.cli import options, screen
 from penstock.experiments.bench import STAGES, run_benchmarks
 
 
-def bench(threads: options.ThreadsOption = None, json_output: options.JsonOption = False) -> None:
-    """Measure the simulator against plain Python, one thread against several, planning time and memory."""
+def bench(threads: options.ThreadsOption = None, json_output: options.JsonOption = False) -> int:
+    """Measure the simulator against plain Python, one thread against several, planning time and memory.
+
+    Exit status 1 when a figure misses what is wanted of it.
+    """
     with screen.progress("starting", STAGES + 1) as bar:
 
         def stage(what: str) -> None:
@@ -15,9 +18,10 @@ def bench(threads: options.ThreadsOption = None, json_output: options.JsonOption
             bar.say(what)
 
         figures = list(run_benchmarks(threads=options.default_threads(threads), stage=stage))
+    missed = any(figure.ok is False for figure in figures)
     if json_output:
         screen.print_json({"figures": [{**asdict(figure), "ok": figure.ok} for figure in figures]})
-        return
+        return int(missed)
     screen.print_table(
         ("benchmark", "measured", "wanted", "ok"),
         [
@@ -34,3 +38,4 @@ def bench(threads: options.ThreadsOption = None, json_output: options.JsonOption
             for figure in figures
         ],
     )
+    return int(missed)

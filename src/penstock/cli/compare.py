@@ -19,7 +19,7 @@ from penstock.experiments.managed import (
 )
 from penstock.experiments.run import Outcome, run_specs
 from penstock.experiments.spec import Spec
-from penstock.files import write_whole
+from penstock.files import check_can_write, write_whole
 from penstock.reports.comparison import HEADER, PolicyResults, comparison_page
 
 DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
@@ -77,6 +77,8 @@ def compare(
     for name in names:
         check_policy_name(name)
     managers = _application_policies(application_policies)
+    if out is not None:
+        check_can_write(out)
     inputs = options.gather(
         trace=trace,
         slots=slots,
@@ -127,7 +129,8 @@ def compare(
         f"{f'Application {application}. ' if application else ''}"
         f"Trace {inputs.trace.name}, {inputs.trace.rates.size:,} slots; infrastructure {infrastructure}, "
         f"up to {max_replicas} replicas; response time at most {slo_ms:g} ms"
-        f"{'; as published' if as_published else ''}."
+        f"{'; as published' if as_published else ''}"
+        f"{f'; a reconfiguration pauses for {pause_s:g} s' if application_policies else ''}."
     )
     if out is not None:
         page = comparison_page(results, inputs.trace.rates, title="Policies side by side", setting=setting)

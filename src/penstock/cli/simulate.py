@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli import options, screen
+from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.experiments.catalogue import check_policy_name
 from penstock.experiments.managed import check_application_policy_name, label, operators_decide, run_any
 from penstock.experiments.run import Outcome
-from penstock.files import write_whole
+from penstock.files import check_can_write, write_whole
 
 
 def simulate(
@@ -71,6 +72,10 @@ def simulate(
     check_policy_name(policy)
     if application_policy is not None:
         check_application_policy_name(application_policy)
+    if history is not None:
+        check_can_write(history)
+        if trace is not None and history.exists() and trace.exists() and history.samefile(trace):
+            raise InputError(f"--history {history}: that is the trace; give another file")
     inputs = options.gather(
         trace=trace,
         slots=slots,

@@ -1,6 +1,7 @@
 """`penstock trace`: make and describe arrival traces."""
 
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
@@ -60,8 +61,8 @@ def describe(
         if preset
         else max(float(given.rates.max()), 1.0)
     )
-    if not top > 0:
-        raise InputError(f"--max-rate {top:g}: it must be positive")
+    if not 0 < top < inf:
+        raise InputError(f"--max-rate {top:g}: it must be positive and finite")
     statistics = asdict(describe_trace(given, levels=levels, max_rate=top))
     if json_output:
         screen.print_json({"trace": given.name, **statistics})

@@ -21,7 +21,7 @@ class Weights:
         if any(not isfinite(part) or part < 0 for part in parts):
             raise InputError(f"weights {parts}: each must be a number, not negative")
         if abs(sum(parts) - 1.0) > 1e-9:
-            raise InputError(f"weights {parts}: they sum to {sum(parts):g}; they must sum to 1")
+            raise InputError(f"weights {parts}: they sum to {sum(parts):.12g}; they must sum to 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,17 +10,18 @@ import numpy as np
 from numpy.random import Generator
 
 from penstock.apps.named import application_named, constant_delays_s
-from penstock.compiled import Floats, read_only
+from penstock.compiled import Floats, Ints, read_only
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
+from penstock.domain.trace import Trace
 from penstock.experiments.catalogue import TRAINING_SLOTS, Operator, Policy, build_policy, operator_of
 from penstock.experiments.presets import FirstReplica
 from penstock.experiments.spec import Spec
 from penstock.perf.deployments import Deployments, counts_at, handle_of, with_types
 from penstock.perf.latency import check_objective, equal_shares
-from penstock.runtimes.sim.episode import Trail, World, no_totals, part_of, run, trail_of
+from penstock.runtimes.sim.episode import Trail, World, decided, no_totals, part_of, run, trail_of
 from penstock.runtimes.sim.network import ManagedOperator, run_application
 
 
@@ -30,8 +31,8 @@ class History:
 
     cost: Floats
     response_time_s: Floats
-    replicas: Floats  # in all
-    resources: Floats
+    replicas: Floats  # in all, in force during the slot
+    resources: Floats  # as charged in `cost`: by default for the deployment decided on in the slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Outcome:
     violations_pct: float
     reconfigurations_pct: float
     resource_cost: float  # mean price of the deployment, not normalised
-    replicas_by_type: tuple[float, ...]  # mean
+    replicas_by_type: tuple[float, ...]  # mean, after each decision
     seconds: float  # of the simulation loop
     history: History | None = None
     downtime_pct: float | None = None  # of the time, where reconfigurations take any
@@ -112,7 +113,7 @@ def run_spec(
     spec: Spec, rates: Floats, *, training: Floats | None = None, with_history: bool = False
 ) -> Outcome:
     """Simulate one specification over these rates: one operator, or every operator of an application."""
-    rates = read_only(rates)
+    rates = read_only(Trace("rates", np.asarray(rates, dtype=np.float64)).rates)  # checked
     simulate = _run_operator if spec.application is None else _run_application
     return simulate(spec, rates, rates[-TRAINING_SLOTS:] if training is None else training, with_history)
 
@@ -153,16 +154,19 @@ def _run_operator(spec: Spec, rates: Floats, training: Floats, with_history: boo
         resource_cost=resource_cost,
         replicas_by_type=tuple(float(total) / slots for total in totals.replicas),
         seconds=seconds,
-        history=_history(stages, ends, trail) if with_history else None,
+        history=_history(stages, ends, trail, _charged(op, trail, here)) if with_history else None,
     )
 
 
-def _history(stages: list[tuple[int, Deployments]], ends: list[int], trail: Trail) -> History:
+def _charged(op: Operator, trail: Trail, last: int) -> Ints:
+    return trail.deployment if op.spec.variant.charge_before else decided(trail, last)
+
+
+def _history(stages: list[tuple[int, Deployments]], ends: list[int], trail: Trail, charged: Ints) -> History:
     replicas, resources = np.empty(trail.cost.size), np.empty(trail.cost.size)
     for (start, space), end in zip(stages, ends, strict=True):
-        counts = counts_at(space, trail.deployment[start:end])
-        replicas[start:end] = counts.sum(axis=1)
-        resources[start:end] = counts @ space.price
+        replicas[start:end] = counts_at(space, trail.deployment[start:end]).sum(axis=1)
+        resources[start:end] = counts_at(space, charged[start:end]) @ space.price
     return History(
         cost=trail.cost, response_time_s=trail.response_time_s, replicas=replicas, resources=resources
     )
@@ -260,8 +264,8 @@ def run_graph(
     began = time.perf_counter()
     ran = run_application(application, objective, managed, rates, latency_at_source_rate=at_source_rate)
     seconds = time.perf_counter() - began
-    counts = [counts_at(spaces[name], handles) for name, handles in ran.deployments.items()]
-    by_type = np.sum(counts, axis=0)
+    by_type = np.sum([counts_at(spaces[name], chosen) for name, chosen in ran.decided.items()], axis=0)
+    in_force = np.sum([counts_at(spaces[name], handles) for name, handles in ran.deployments.items()], axis=0)
     return Outcome(
         spec=spec,
         slots=rates.size,
@@ -274,7 +278,7 @@ def run_graph(
         history=History(
             cost=ran.cost,
             response_time_s=ran.response_time_s,
-            replicas=by_type.sum(axis=1).astype(np.float64),
+            replicas=in_force.sum(axis=1).astype(np.float64),
             resources=ran.resources,
         )
         if with_history
@@ -299,4 +303,8 @@ def run_specs(
         return outcome
 
     with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
-        return list(pool.map(one, jobs))
+        try:
+            return list(pool.map(one, jobs))
+        except BaseException:  # an error or Ctrl-C ends what runs, not what waits
+            pool.shutdown(cancel_futures=True)
+            raise

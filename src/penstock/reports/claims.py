@@ -49,5 +49,5 @@ def _table(page: Page, rows: Sequence[Row]) -> None:
             (name, printed, measured, tolerance, verdict[holds] or "-", note)
             for name, printed, measured, tolerance, holds, note in rows
         ],
-        [("", "", "", "", verdict[row[4]], "text") for row in rows],
+        [("text", "", "", "", verdict[row[4]], "text") for row in rows],
     )

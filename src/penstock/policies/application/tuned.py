@@ -152,7 +152,7 @@ _WALK = 25  # steps; longer walks have the same means and spreads to two digits
 
 def _interior(a: Floats, b: Floats) -> Floats | None:
     """The centre of the largest ball inside a x <= b (Chebyshev); None if the set is empty."""
-    from scipy.optimize import linprog  # noqa: PLC0415 - slow to import
+    from scipy.optimize import linprog  # slow to import
 
     norms = np.linalg.norm(a, axis=1)
     answer = linprog(
