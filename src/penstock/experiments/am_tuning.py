@@ -50,7 +50,7 @@ SETTINGS = (
     "candidate that was the best of its phase so far are simulated over the monitored rates eight times in a "
     "row, and the best of those is taken, if it promises 5 % less than a start that meets the requirements. "
     "Random search gets the same phases, rounds and confirmation.",
-    "Figures 21 and 22a vary what is allowed; the paper's text does not say to what. Here, at 40 ms: 1, 5 and "
+    "Figures 21 and 22a vary what is allowed; the paper's text does not say to what. At 40 ms: 1, 5 and "
     "10 % violations with 10 % reconfigurations, and 5, 10 and 20 % reconfigurations with 5 % violations.",
 )
 
