@@ -1,24 +1,52 @@
 """Writing files whole or not at all."""
 
 import os
-import tempfile
+import secrets
+from errno import EACCES, EISDIR, ENOTDIR
 from pathlib import Path
 
 from penstock.domain.errors import InputError
 
 
+def check_can_write(path: Path) -> None:
+    """Refuse an output that could not be written, before the work whose result it is to hold."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        there = path.exists()
+        existing = path if there else next(parent for parent in path.absolute().parents if parent.exists())
+        if not there and not existing.is_dir():
+            raise NotADirectoryError(ENOTDIR, f"{existing} is not a directory")
+        if not os.access(existing, os.W_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+    except OSError as problem:  # also of looking: a name too long, a directory that may not be entered
+        raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write beside the target and rename: a reader, or a crash, never meets half a file."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # a pipe or a device: there is nothing to swap
+            return
+        target = path.resolve()  # a link stays a link, and what it points to changes
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _swap_in(target, text)
     except OSError as problem:
         raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
+
+
+def _swap_in(target: Path, text: str) -> None:
+    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}")
+    try:
+        # Created with the permissions any new file would get; those of a file replaced are kept.
+        with open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            os.chmod(temporary, target.stat().st_mode)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,5 +1,6 @@
 """Every policy that can be named keeps the contract."""
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
 from penstock.experiments.spec import Spec
 from penstock.policies.api import OperatorPolicy
+from penstock.policies.memory import learned, with_learned
 from penstock.testing.operator_policy import OperatorPolicyContract
 
 
@@ -33,6 +35,19 @@ class TestEveryPolicy(OperatorPolicyContract):
             as_published=self.as_published,
         )
         return build_policy(operator_of(spec, rates, rates, np.random.default_rng(2)))
+
+    def test_a_policy_restored_from_what_it_learned_goes_on_as_if_never_stopped(self) -> None:
+        day = self.a_day()
+        policy, rng = self.make_policy(), np.random.default_rng(3)
+        memory = policy.initial()
+        for seen in day[:30]:
+            _, memory = policy.decide(memory, seen, rng)
+        again, same_rng = self.make_policy(), deepcopy(rng)
+        restored = with_learned(again.initial(), learned(memory))
+        for seen in day[30:]:
+            expected, memory = policy.decide(memory, seen, rng)
+            decision, restored = again.decide(restored, seen, same_rng)
+            assert decision == expected
 
 
 class TestEveryPolicyAsPublished(TestEveryPolicy):

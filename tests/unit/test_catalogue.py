@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.experiments.catalogue import believed_model, operator_of
+from penstock.experiments.presets import PAPER, PUBLISHED, Variant, scenario
 from penstock.experiments.run import run_spec
 from penstock.experiments.spec import Spec
 
@@ -48,6 +49,14 @@ def test_as_published_no_believed_speed_passes_a_neighbours_true_one() -> None:
         believed = (np.array(told(seed, as_published=True)[1]) * speedups)[order]
         assert (believed[:-1] <= true[1:]).all()
         assert (believed[1:] >= true[:-1]).all()
+
+
+@pytest.mark.parametrize(("variant", "exponent"), [(PAPER, 1.1), (PUBLISHED, 1.5)])
+def test_prices_of_b2_grow_faster_than_speeds_and_as_published_faster_still(
+    variant: Variant, exponent: float
+) -> None:
+    prices = [t.price for t in scenario("B2:3", variant).infrastructure.node_types]
+    assert prices == pytest.approx([1.0, 0.05**exponent, 30.0**exponent])  # seed 001, Table 1
 
 
 def test_static_provisioning_is_the_cheapest_that_is_in_time_at_the_peak() -> None:

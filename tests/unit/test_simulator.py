@@ -11,6 +11,7 @@ from penstock.compiled import Floats
 from penstock.control.loop import Memories, tick
 from penstock.control.ports import Plan
 from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.errors import InputError
 from penstock.domain.observation import OperatorObservation
 from penstock.experiments import plain
 from penstock.experiments.bench import plain_twin
@@ -114,6 +115,19 @@ def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> N
     assert before.history.response_time_s[0] == pytest.approx(late)
 
 
+@pytest.mark.parametrize("as_published", [False, True])
+@pytest.mark.parametrize("application", [None, "pipeline"])
+def test_a_history_adds_up_to_the_outcome(as_published: bool, application: str | None, walk: Floats) -> None:
+    spec = Spec(policy="ql-pds", infrastructure="A:2", as_published=as_published, application=application)
+    outcome = run_spec(spec, walk, with_history=True)
+    happened = outcome.history
+    assert happened is not None
+    assert happened.resources.mean() == pytest.approx(outcome.resource_cost)
+    assert happened.cost.mean() == pytest.approx(outcome.avg_cost)
+    # In force during a slot is what was decided in the one before: the means differ by the ends only.
+    assert happened.replicas.mean() == pytest.approx(outcome.mean_replicas, abs=30 / walk.size)
+
+
 def test_the_paper_normalises_by_the_types_on_offer() -> None:
     rates = np.full(10, 10.0)
     still = Spec(policy="fixed", infrastructure="A:3", replicas=1)
@@ -167,3 +181,9 @@ def test_ten_node_types_with_twenty_replicas_run_on_hashed_tables(walk: Floats) 
         outcome = run_spec(Spec(policy=policy, infrastructure="A:10", max_replicas=20), walk)
         assert outcome.slots == walk.size
         assert 0 < outcome.avg_cost < 1
+
+
+@pytest.mark.parametrize("rates", [[1.0, np.nan], [-1.0], [], [[1.0, 2.0]]])
+def test_what_is_no_trace_is_refused_in_python_too(rates: list[float]) -> None:
+    with pytest.raises(InputError, match="trace 'rates'"):
+        run_spec(Spec(policy="threshold-c"), np.array(rates))

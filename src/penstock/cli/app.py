@@ -25,6 +25,8 @@ app.command("sweep")(sweep.sweep)
 app.command("bench")(bench.bench)
 app.add_typer(trace.app, name="trace")
 
+_INTERRUPTED = 130  # what typer makes of Ctrl-C
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -50,9 +52,13 @@ def main() -> None:
     except typer.TyperException as problem:
         sys.exit(_complain(_usage_error(problem), 2))
     except (typer.Abort, KeyboardInterrupt):
-        sys.exit(_complain("interrupted", 1))
+        status = _INTERRUPTED
+    except OSError as problem:  # standard output on a full disk, for one
+        sys.exit(_complain(f"cannot go on: {problem.strerror or problem}", 1))
     except MemoryError:
         sys.exit(_complain("out of memory; try fewer node types, replicas or threads", 1))
+    if status == _INTERRUPTED:
+        status = _complain("interrupted", 1)
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -65,5 +71,6 @@ def _usage_error(problem: typer.TyperException) -> str:
 
 
 def _complain(message: str, status: int) -> int:
-    print(f"penstock: {' '.join(message.split())}", file=sys.stderr)
+    if message:  # none when no command was given: the help has been printed
+        print(f"penstock: {' '.join(message.split())}", file=sys.stderr)
     return status

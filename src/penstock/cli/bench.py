@@ -17,8 +17,11 @@ def bench(
     ] = "simulator",
     threads: options.ThreadsOption = None,
     json_output: options.JsonOption = False,
-) -> None:
-    """Measure the simulator against plain Python, or the data pipeline against pandas and a process pool."""
+) -> int:
+    """Measure the simulator against plain Python, or the data pipeline against pandas and a process pool.
+
+    Exit status 1 when a figure misses what is wanted of it.
+    """
     stages, run = _benchmark(what, options.default_threads(threads))
     with screen.progress("starting", stages + 1) as bar:
 
@@ -27,9 +30,10 @@ def bench(
             bar.say(what)
 
         figures = list(run(stage))
+    missed = any(figure.ok is False for figure in figures)
     if json_output:
         screen.print_json({"figures": [{**asdict(figure), "ok": figure.ok} for figure in figures]})
-        return
+        return int(missed)
     screen.print_table(
         ("benchmark", "measured", "wanted", "ok"),
         [
@@ -46,6 +50,7 @@ def bench(
             for figure in figures
         ],
     )
+    return int(missed)
 
 
 def _benchmark(what: str, threads: int) -> tuple[int, Callable[[Callable[[str], None]], Iterator[Figure]]]:

@@ -11,9 +11,9 @@ import typer
 from penstock.cli import options, screen
 from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
-from penstock.experiments.claims import Claim, Progress, Traces
+from penstock.experiments.claims import Chart, Claim, Progress, Traces
 from penstock.experiments.reproductions import REPRODUCTIONS
-from penstock.files import write_whole
+from penstock.files import check_can_write, write_whole
 from penstock.reports.claims import claims_page
 
 _USUAL_PLACES = ("../shared/data", "data", ".")
@@ -43,13 +43,17 @@ def reproduce(
     for name in wanted:
         if name not in REPRODUCTIONS:
             raise InputError(f"reproduce '{name}': unknown; choose one of {', '.join(REPRODUCTIONS)}")
+    check_can_write(out)
     traces = _traces(data)
     claims: list[Claim] = []
+    charts: list[Chart] = []
     began = time.perf_counter()
     for name in wanted:
         with screen.progress(name, None) as bar:
             progress = Progress(of=bar.of, advance=bar.advance)
-            claims += REPRODUCTIONS[name].run(traces, options.default_threads(threads), progress)
+            findings = REPRODUCTIONS[name].run(traces, options.default_threads(threads), progress)
+            claims += findings.claims
+            charts += findings.charts
     took = time.perf_counter() - began
     page = claims_page(
         "Reproduced: " + "; ".join(REPRODUCTIONS[name].title for name in wanted),
@@ -57,6 +61,7 @@ def reproduce(
         [setting for name in wanted for setting in REPRODUCTIONS[name].settings],
         [(c.id, c.printed, c.shown, _tolerance(c), c.holds, c.note) for c in claims],
         _costs(claims),
+        charts,
     )
     write_whole(out, page)
     if json_output:
@@ -100,7 +105,7 @@ def _traces(data: Path | None) -> Traces:
     places = [given] if given else [Path(place) for place in _USUAL_PLACES]
     for place in places:
         rates = place / "rates"
-        if (rates / "taxi.txt").exists():
+        if _exists(rates / "taxi.txt"):
             return Traces(
                 taxi=read_trace(rates / "taxi.txt").rates,
                 taxi_last_month=read_trace(rates / "taxi-last-month.txt").rates,
@@ -108,3 +113,10 @@ def _traces(data: Path | None) -> Traces:
             )
     looked = ", ".join(str(place / "rates") for place in places)
     raise InputError(f"no taxi.txt in {looked}; give the directory of the published traces with --data")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long, a directory that may not be entered
+        return False

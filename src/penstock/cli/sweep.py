@@ -109,7 +109,7 @@ def sweep(
         )
     if failed:
         for each in failed:
-            screen.err.print(f"failed: {_shown(each.cell)}: {each.error}", soft_wrap=True, markup=False)
+            screen.err.print(f"failed: {_shown(each.cell)}: {each.error}", soft_wrap=True)
         screen.err.print(f"penstock: {len(failed)} of {len(cells)} cells failed; start again to retry them")
         raise typer.Exit(1)
 

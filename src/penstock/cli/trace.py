@@ -15,7 +15,7 @@ from penstock.data.traces import read_trace, trace_text
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.experiments.presets import workload_of_trace
-from penstock.files import write_whole
+from penstock.files import check_can_write, write_whole
 
 app = typer.Typer(help="Make, build and describe arrival traces.", no_args_is_help=True)
 
@@ -122,6 +122,7 @@ def build(
         since=_day("--from", since),
         until=_day("--until", until),
     )
+    check_can_write(out)
     files = local_files(data, endings=source.endings)
     quarantine = out.with_name(f"{out.name}.quarantine")
     with screen.err.status(f"reading {data}"), spark_session(master) as spark, spark_errors(data):
@@ -166,9 +167,7 @@ def _day(option: str, text: str) -> datetime:
 def _check_output(trace: Trace, out: Path, *, overwrite: bool) -> None:
     """The same again is fine, something else is not replaced unasked."""
     try:
-        different = out.exists() and (
-            not out.is_file() or out.read_text(encoding="utf-8") != trace_text(trace)
-        )
+        different = out.is_file() and out.read_text(encoding="utf-8") != trace_text(trace)
     except (OSError, UnicodeDecodeError):
         different = True
     if different and not overwrite:
@@ -233,7 +232,7 @@ def _top_rate(trace: Trace, max_rate: float | None) -> float:
         else max(float(trace.rates.max()), 1.0)
     )
     if not 0 < top < float("inf"):
-        raise InputError(f"--max-rate {top:g}: it must be positive")
+        raise InputError(f"--max-rate {top:g}: it must be positive and finite")
     return top
 
 

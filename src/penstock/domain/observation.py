@@ -25,6 +25,7 @@ class ApplicationObservation:
     at_s: float
     response_time_s: float | None  # mean from source to sink; infinite when saturated
     operators: tuple[OperatorObservation, ...]
+    source_rate: float | None = None  # tuples/s of every source that want to come in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

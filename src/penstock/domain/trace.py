@@ -8,6 +8,7 @@ import numpy.typing as npt
 from penstock.domain.errors import InputError
 
 SLOTS_PER_DAY = 1440  # one slot is one minute of the source data
+LARGEST_RATE = 1e15  # tuples/s no stream will ever see: beyond it a number is a slip, and sums overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +25,7 @@ class Trace:
             )
         if self.rates.size == 0:
             raise InputError(f"trace '{self.name}': no rates in it")
-        bad = np.flatnonzero(~(np.isfinite(self.rates) & (self.rates >= 0)))
+        bad = np.flatnonzero(~((self.rates >= 0) & (self.rates <= LARGEST_RATE)))
         if bad.size:
             slot = int(bad[0])
             raise InputError(f"trace '{self.name}': slot {slot}: {self.rates[slot]} is not a rate")
@@ -41,5 +42,6 @@ class Trace:
     def scaled_from(self, slot: int, factor: float) -> "Trace":
         """The rate multiplied from `slot` on: a workload that changes at run time."""
         rates = self.rates.copy()
-        rates[slot:] *= factor
+        with np.errstate(over="ignore"):  # the new trace refuses what overflows
+            rates[slot:] *= factor
         return Trace(self.name, rates)

@@ -35,7 +35,7 @@ class Variant:
     charge_before: bool  # pay for the deployment before the decision instead of after it
     scale_by_all_types: bool  # C_max by the largest speedup of all ten types, offered or not
     first_replica: FirstReplica
-    published_updates: bool  # each learner's update as coded instead of as printed
+    old_b_speedups: bool  # ten types of B as before Table 1
     error_on_service_time: (
         bool  # QL+PDS+ mistakes the service time, not the rate; no speed passes its neighbours'
     )
@@ -50,7 +50,7 @@ PAPER = Variant(
     charge_before=False,
     scale_by_all_types=False,
     first_replica=FirstReplica.POLICY,
-    published_updates=False,
+    old_b_speedups=False,
     error_on_service_time=False,
     ignore_speedups=False,
     latency_at_source_rate=False,
@@ -62,7 +62,7 @@ PUBLISHED = Variant(
     charge_before=True,
     scale_by_all_types=True,
     first_replica=FirstReplica.FIRST,
-    published_updates=True,
+    old_b_speedups=True,
     error_on_service_time=True,
     ignore_speedups=True,
     latency_at_source_rate=True,
@@ -79,19 +79,24 @@ class Scenario:
     normalising_price: float
 
 
-def scenario(name: str, variant: Variant) -> Scenario:
-    """`A:3` is the first three node types of infrastructure A."""
-    family, _, count_text = name.partition(":")
+def family_and_count(name: str) -> tuple[str, int]:
+    """`A:3` is infrastructure A with three node types."""
+    family, _, count = name.partition(":")
     known = (*SPEEDUPS, LINEAR)
     if family not in known:
         raise InputError(f"infrastructure '{name}': unknown; choose one of {', '.join(known)}, as in A:3")
     most = len(SPEEDUPS.get(family, ())) or 62
-    if not count_text.isdigit() or not 1 <= int(count_text) <= most:
+    if count not in {str(number) for number in range(1, most + 1)}:
         raise InputError(
             f"infrastructure '{name}': give the number of node types, 1 to {most}, as in {family}:3"
         )
-    count = int(count_text)
-    if variant.published_updates and family == "B" and count == 10:
+    return family, int(count)
+
+
+def scenario(name: str, variant: Variant) -> Scenario:
+    """The first three node types of infrastructure A for `A:3`."""
+    family, count = family_and_count(name)
+    if variant.old_b_speedups and family == "B" and count == 10:
         family = "B-old"
     speedups = SPEEDUPS.get(family) or tuple(1 + 0.1 * i for i in range(count))
     price_of: Callable[[float], float] = (

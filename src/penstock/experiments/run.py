@@ -4,21 +4,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
-from penstock.apps.graphs import graph_named
-from penstock.compiled import Floats, read_only
+from penstock.apps.named import application_named, constant_delays_s
+from penstock.compiled import Floats, Ints, read_only
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
-from penstock.domain.objective import Objective, Weights
+from penstock.domain.objective import Weights
+from penstock.domain.trace import Trace
 from penstock.experiments.catalogue import TRAINING_SLOTS, Operator, Policy, build_policy, operator_of
 from penstock.experiments.presets import FirstReplica
 from penstock.experiments.spec import Spec
 from penstock.perf.deployments import Deployments, counts_at, handle_of, with_types
-from penstock.perf.latency import equal_shares
-from penstock.runtimes.sim.episode import Trail, World, no_totals, part_of, run, trail_of
+from penstock.perf.latency import check_objective, equal_shares
+from penstock.runtimes.sim.episode import Trail, World, decided, no_totals, part_of, run, trail_of
 from penstock.runtimes.sim.network import ManagedOperator, run_application
 
 
@@ -28,8 +31,8 @@ class History:
 
     cost: Floats
     response_time_s: Floats
-    replicas: Floats  # in all
-    resources: Floats
+    replicas: Floats  # in all, in force during the slot
+    resources: Floats  # as charged in `cost`: by default for the deployment decided on in the slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +45,10 @@ class Outcome:
     violations_pct: float
     reconfigurations_pct: float
     resource_cost: float  # mean price of the deployment, not normalised
-    replicas_by_type: tuple[float, ...]  # mean
+    replicas_by_type: tuple[float, ...]  # mean, after each decision
     seconds: float  # of the simulation loop
     history: History | None = None
+    downtime_pct: float | None = None  # of the time, where reconfigurations take any
 
     @property
     def mean_replicas(self) -> float:
@@ -109,7 +113,7 @@ def run_spec(
     spec: Spec, rates: Floats, *, training: Floats | None = None, with_history: bool = False
 ) -> Outcome:
     """Simulate one specification over these rates: one operator, or every operator of an application."""
-    rates = read_only(rates)
+    rates = read_only(Trace("rates", np.asarray(rates, dtype=np.float64)).rates)  # checked
     simulate = _run_operator if spec.application is None else _run_application
     return simulate(spec, rates, rates[-TRAINING_SLOTS:] if training is None else training, with_history)
 
@@ -150,24 +154,70 @@ def _run_operator(spec: Spec, rates: Floats, training: Floats, with_history: boo
         resource_cost=resource_cost,
         replicas_by_type=tuple(float(total) / slots for total in totals.replicas),
         seconds=seconds,
-        history=_history(stages, ends, trail) if with_history else None,
+        history=_history(stages, ends, trail, _charged(op, trail, here)) if with_history else None,
     )
 
 
-def _history(stages: list[tuple[int, Deployments]], ends: list[int], trail: Trail) -> History:
+def _charged(op: Operator, trail: Trail, last: int) -> Ints:
+    return trail.deployment if op.spec.variant.charge_before else decided(trail, last)
+
+
+def _history(stages: list[tuple[int, Deployments]], ends: list[int], trail: Trail, charged: Ints) -> History:
     replicas, resources = np.empty(trail.cost.size), np.empty(trail.cost.size)
     for (start, space), end in zip(stages, ends, strict=True):
-        counts = counts_at(space, trail.deployment[start:end])
-        replicas[start:end] = counts.sum(axis=1)
-        resources[start:end] = counts @ space.price
+        replicas[start:end] = counts_at(space, trail.deployment[start:end]).sum(axis=1)
+        resources[start:end] = counts_at(space, charged[start:end]) @ space.price
     return History(
         cost=trail.cost, response_time_s=trail.response_time_s, replicas=replicas, resources=resources
     )
 
 
 def _run_application(spec: Spec, rates: Floats, training: Floats, with_history: bool) -> Outcome:
-    application = graph_named(spec.application or "", spec.max_replicas)
+    name = spec.application or ""
+    application = application_named(name, spec.max_replicas)
+    if constant_delays_s(name):
+        raise InputError(
+            f"application '{name}': runs under an application policy only, for its constant delays; "
+            "--application-policy grant-all leaves operators to themselves"
+        )
     return run_graph(spec, application, rates, training=training, with_history=with_history)
+
+
+class LocalManager(NamedTuple):
+    """One operator of an application, the policy that manages it, and its chance."""
+
+    op: Operator
+    policy: Policy
+    rng: Generator
+
+
+def local_managers(
+    spec: Spec,
+    application: Application,
+    rates: Floats,
+    training: Floats,
+    *,
+    bounds_s: Mapping[str, float] | None = None,
+    manager_weights: Weights | None = None,
+) -> dict[str, LocalManager]:
+    """An Operator Manager for every operator, each with its own bound and what it knows of its operator."""
+    shares = equal_shares(application, spec.objective) if bounds_s is None else bounds_s
+    seeds = np.random.default_rng(spec.seed).spawn(2 * len(application.operators))
+    managers: dict[str, LocalManager] = {}
+    for index, operator in enumerate(application.operators):
+        if operator.name not in shares:
+            raise InputError(f"operator '{operator.name}': no response-time bound among {', '.join(shares)}")
+        local = replace(
+            spec,
+            slo_s=shares[operator.name],
+            weights=spec.weights if manager_weights is None else manager_weights,
+            service_rate=1.0 / operator.service_time_s,
+            service_scv=operator.service_scv,
+            max_replicas=operator.max_replicas,
+        )
+        op = operator_of(local, rates, training, seeds[2 * index])
+        managers[operator.name] = LocalManager(op, build_policy(op), seeds[2 * index + 1])
+    return managers
 
 
 def run_graph(
@@ -189,30 +239,24 @@ def run_graph(
     """
     rates = read_only(rates)
     training = rates[-TRAINING_SLOTS:] if training is None else training
-    objective = Objective(response_time_s=spec.slo_s, weights=spec.weights)
-    shares = equal_shares(application, objective) if bounds_s is None else bounds_s
-    for operator in application.operators:
-        if operator.name not in shares:
-            raise InputError(f"operator '{operator.name}': no response-time bound among {', '.join(shares)}")
+    objective = spec.objective
+    locals_ = local_managers(
+        spec, application, rates, training, bounds_s=bounds_s, manager_weights=manager_weights
+    )
+    check_objective(
+        application,
+        objective,
+        fastest=max(float(local.op.deployments.speedup.max()) for local in locals_.values()),
+    )
     managed: dict[str, ManagedOperator] = {}
     spaces: dict[str, Deployments] = {}
-    seeds = np.random.default_rng(spec.seed).spawn(2 * len(application.operators))
-    for index, operator in enumerate(application.operators):
-        local = replace(
-            spec,
-            slo_s=shares[operator.name],
-            weights=spec.weights if manager_weights is None else manager_weights,
-            service_rate=1.0 / operator.service_time_s,
-            service_scv=operator.service_scv,
-        )
-        op = operator_of(local, rates, training, seeds[2 * index])
-        policy = build_policy(op)
-        spaces[operator.name] = op.deployments
-        managed[operator.name] = ManagedOperator(
+    for name, (op, policy, rng) in locals_.items():
+        spaces[name] = op.deployments
+        managed[name] = ManagedOperator(
             world=world_of(op, op.deployments),
             memory=policy.initial(),
             first_deployment=first_deployment(op, policy),
-            rng=seeds[2 * index + 1],
+            rng=rng,
         )
     at_source_rate = spec.variant.latency_at_source_rate
     # Compile before timing.
@@ -220,8 +264,8 @@ def run_graph(
     began = time.perf_counter()
     ran = run_application(application, objective, managed, rates, latency_at_source_rate=at_source_rate)
     seconds = time.perf_counter() - began
-    counts = [counts_at(spaces[name], handles) for name, handles in ran.deployments.items()]
-    by_type = np.sum(counts, axis=0)
+    by_type = np.sum([counts_at(spaces[name], chosen) for name, chosen in ran.decided.items()], axis=0)
+    in_force = np.sum([counts_at(spaces[name], handles) for name, handles in ran.deployments.items()], axis=0)
     return Outcome(
         spec=spec,
         slots=rates.size,
@@ -234,7 +278,7 @@ def run_graph(
         history=History(
             cost=ran.cost,
             response_time_s=ran.response_time_s,
-            replicas=by_type.sum(axis=1).astype(np.float64),
+            replicas=in_force.sum(axis=1).astype(np.float64),
             resources=ran.resources,
         )
         if with_history
@@ -248,14 +292,19 @@ def run_specs(
     threads: int,
     with_history: bool = False,
     done: Callable[[Outcome], None] = lambda outcome: None,
+    run_one: Callable[..., Outcome] = run_spec,
 ) -> list[Outcome]:
     """Simulate many; outcomes come back in the order asked, `done` hears of each as it ends."""
 
     def one(job: tuple[Spec, Floats, Floats | None]) -> Outcome:
         spec, rates, training = job
-        outcome = run_spec(spec, rates, training=training, with_history=with_history)
+        outcome = run_one(spec, rates, training=training, with_history=with_history)
         done(outcome)
         return outcome
 
     with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
-        return list(pool.map(one, jobs))
+        try:
+            return list(pool.map(one, jobs))
+        except BaseException:  # an error or Ctrl-C ends what runs, not what waits
+            pool.shutdown(cancel_futures=True)
+            raise

@@ -1,10 +1,22 @@
 """One simulated experiment, complete: the same specification gives the same numbers."""
 
 from dataclasses import dataclass, field, replace
+from math import inf
 
+from penstock.domain.application import Path
 from penstock.domain.errors import InputError
-from penstock.domain.objective import Weights
-from penstock.experiments.presets import PAPER, PUBLISHED, FirstReplica, Variant, published_first_replica
+from penstock.domain.objective import Objective, Weights
+from penstock.experiments.presets import (
+    PAPER,
+    PUBLISHED,
+    FirstReplica,
+    Variant,
+    family_and_count,
+    published_first_replica,
+)
+
+LARGEST_FACTOR = 1e9
+MOST_LEVELS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +29,8 @@ class Change:
     def __post_init__(self) -> None:
         if self.slot < 0:
             raise InputError(f"change at slot {self.slot}: slots count from 0")
-        if not self.factor > 0:
-            raise InputError(f"change by factor {self.factor}: it must be positive")
+        if not 0 < self.factor <= LARGEST_FACTOR:
+            raise InputError(f"factor {self.factor:g}: it must be positive, at most {LARGEST_FACTOR:g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,38 +56,73 @@ class Spec:
     beta: float = 0.75
     replicas: int | None = None  # of policy `fixed`
     application: str | None = None  # a graph of operators instead of a single one
+    application_policy: str | None = (
+        None  # who manages the application; None: nobody, operators by themselves
+    )
+    path_slo_s: tuple[tuple[Path, float], ...] = ()  # limits of single paths; goes before slo_s
+    pause_s: float = 10.0  # of a reconfiguration, where an application is managed
     price_change: Change | None = None  # of every node type but the last
     speed_change: Change | None = None  # of every node type but the last
 
     def __post_init__(self) -> None:
-        if self.max_replicas < 1:
-            raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
-        if self.replicas is not None and self.replicas < 1:
-            raise InputError(f"replicas={self.replicas}; at least one replica must run")
-        if not self.slo_s > 0:
-            raise InputError(f"response-time objective {self.slo_s * 1000:g} ms; it must be positive")
-        if not self.service_rate > 0:
-            raise InputError(f"service rate {self.service_rate:g} tuples/s; it must be positive")
-        if not self.service_scv >= 0:
-            raise InputError(f"service-time SCV {self.service_scv:g}; it cannot be negative")
+        self._check_replicas()
+        self._check_learning()
+        if not 0 < self.slo_s < inf:
+            raise InputError(
+                f"response-time objective {self.slo_s * 1000:g} ms; it must be positive and finite"
+            )
+        if not (0 < self.service_rate < inf and 1 / self.service_rate < inf):
+            raise InputError(f"service rate {self.service_rate:g} tuples/s; it must be positive and finite")
+        if not 0 <= self.service_scv < inf:
+            raise InputError(f"service-time SCV {self.service_scv:g}; it must be finite and not negative")
         if self.seed < 0:
             raise InputError(f"seed {self.seed}; it cannot be negative")
+        if self.application is None and (self.application_policy or self.path_slo_s):
+            what = (
+                f"application policy '{self.application_policy}'"
+                if self.application_policy
+                else "path limits"
+            )
+            raise InputError(f"{what}: there is no application; give --application")
+        if not 0 <= self.pause_s < inf:
+            raise InputError(f"pause of {self.pause_s:g} s; it cannot be negative or endless")
         if self.application is not None and (self.price_change or self.speed_change):
             raise InputError(
                 f"application '{self.application}': prices and speeds change for single operators only"
             )
+
+    def _check_replicas(self) -> None:
+        if self.max_replicas < 1:
+            raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
+        if self.replicas is not None and self.replicas < 1:
+            raise InputError(f"replicas={self.replicas}; at least one replica must run")
+        if self.replicas is not None and self.replicas > self.max_replicas:
+            raise InputError(f"replicas={self.replicas}; more than max_replicas={self.max_replicas}")
+        if self.threshold is not None and not 0 < self.threshold < 1:
+            raise InputError(f"threshold={self.threshold:g}; a utilisation between 0 and 1")
+        if not 0 < self.beta < 1:
+            raise InputError(f"beta={self.beta:g}; a fraction between 0 and 1")
+
+    def _check_learning(self) -> None:
+        if not 0 < self.max_rate < inf:
+            raise InputError(f"max_rate={self.max_rate:g}; it must be positive and finite")
+        if not 1 <= self.levels <= MOST_LEVELS:
+            raise InputError(f"levels={self.levels}; from 1 to {MOST_LEVELS}")
         if not 0 <= self.gamma < 1:
             raise InputError(f"gamma={self.gamma:g}; a discount from 0 up to but not 1")
+
+    @property
+    def objective(self) -> Objective:
+        return Objective(response_time_s=self.slo_s, weights=self.weights, per_path_s=dict(self.path_slo_s))
 
     @property
     def variant(self) -> Variant:
         """The paper's or the published behaviour, with this specification's exceptions."""
         variant = PUBLISHED if self.as_published else PAPER
         if self.as_published:
-            family, _, count = self.infrastructure.partition(":")
-            if count.isdigit():
-                first = published_first_replica(family, int(count), self.policy)
-                variant = replace(variant, first_replica=first)
+            family, count = family_and_count(self.infrastructure)
+            first = published_first_replica(family, count, self.policy)
+            variant = replace(variant, first_replica=first)
         if self.first_replica is not None:
             variant = replace(variant, first_replica=self.first_replica)
         if self.threshold is not None:

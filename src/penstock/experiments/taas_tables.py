@@ -30,7 +30,8 @@ SETTINGS = (
     "charged before the decision of the slot; QL+PDS blends in the value of the state before the decision, "
     "not of the one after it as eq. (10) says.",
     "QL+PDS+ is told a model that is wrong by chance, and the authors' draws are not known: each note says "
-    "how far apart two means of ten runs may lie; of 24 cells one or two are expected to be further apart.",
+    "how far apart two means of ten runs may lie. By chance alone one or two of 24 cells would be further "
+    "apart than that; four are outside the tolerance, so chance may not be all of it.",
 )
 
 _EXACT, _REPORTED = 0.0, None
@@ -53,7 +54,11 @@ ROWS: dict[str, Row] = {
     "QL": Row("ql", 10, {"A": 0.02, "B": 0.02}, False, "mean of 10 seeds"),
     "QL+PDS": Row("ql-pds", 1, {"A": _EXACT, "B": _EXACT}, True, ""),
     "QL+PDS+": Row(
-        "ql-pds-plus", 10, {"A": 0.05, "B": 0.15}, False, "mean of 10 seeds, each with its own wrong model"
+        "ql-pds-plus",
+        10,
+        {"A": 0.05, "B": 0.15},
+        False,
+        "mean of 10 seeds, each with its own wrong model; the draws behind the printed mean are unknown",
     ),
     "QL+FA": Row(
         "ql-fa",

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.experiments.bench import Figure
+from penstock.experiments.claims import Claim, Findings
+from penstock.experiments.reproductions import Reproduction
+
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -112,6 +116,7 @@ BAD_TRACES = {
     "text": ("10\nmany\n", "line 2: 'many' is not a number"),
     "nan": ("10\n20\nnan\n", "line 3: 'nan' is not a finite rate"),
     "infinite": ("inf\n", "line 1: 'inf' is not a finite rate"),
+    "absurd": ("10\n1e300\n", "line 2: 1e300 is above 1e+15 tuples per second"),
     "negative": ("10\n-3\n", "line 2: -3 is negative"),
     "empty": ("", "empty"),
     "blank line": ("10\n\n20\n", "line 2: '' is not a number"),
@@ -169,8 +174,36 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["simulate", "--application", "star"], "application 'star': unknown"),
         (
             ["simulate", "--policy", "vi", "--infrastructure", "A:10", "--max-replicas", "20"],
-            "too many deployments",
+            "too many states",
         ),
+        (["simulate", "--policy", "vi", "--levels", "5000"], "5000 levels have too many states"),
+        (["simulate", "--infrastructure", "A:\N{SUPERSCRIPT TWO}"], "give the number of node types"),
+        (
+            ["simulate", "--infrastructure", "A:" + 5000 * "9", "--as-published"],
+            "give the number of node types",
+        ),
+        (["simulate", "--rate-change", "2@inf"], "--rate-change '2@inf'"),
+        (["simulate", "--price-change", "inf@0.5"], "--price-change 'inf@0.5': factor inf"),
+        (["simulate", "--speed-change", "nan@0.5"], "--speed-change 'nan@0.5': factor nan"),
+        (["simulate", "--slo-ms", "inf", "--json", "--history", "h.csv"], "response-time objective inf ms"),
+        (["simulate", "--service-rate", "inf"], "service rate inf"),
+        (["simulate", "--service-rate", "1e-320"], "service rate 9.99989e-321"),
+        (["simulate", "--service-scv", "inf"], "SCV inf"),
+        (["simulate", "--max-rate", "inf"], "max_rate=inf"),
+        (["simulate", "--weights", "0.20000001,0.4,0.4"], "they sum to 1.00000001"),
+        (["simulate", "--history", "."], "cannot write: Is a directory"),
+        (["simulate", "--history", 300 * "a"], "File name too long"),
+        (["compare", "--out", 300 * "a"], "File name too long"),
+        (["reproduce", "--data", 300 * "a"], "no taxi.txt in"),
+        (["simulate", "--policy", "threshold-c", "--max-rate", "nan"], "max_rate=nan"),
+        (["simulate", "--policy", "threshold-c", "--levels", 24 * "9"], "levels=999"),
+        (["simulate", "--policy", "ql", "--threshold", "nan"], "threshold=nan"),
+        (["simulate", "--policy", "ql", "--beta", "2"], "beta=2"),
+        (["simulate", "--policy", "ql", "--replicas", "11"], "more than max_replicas=10"),
+        (["simulate", "--policy", "QL-PDS+"], "did you mean 'ql-pds-plus'?"),
+        (["simulate", "--rate-change", "2@-0.1"], "slots count from 0"),
+        (["simulate", "--slots", "99999999999"], "slots=99999999999"),
+        (["trace", "synth", "--out", "x.txt", "--mean-rate", "inf"], "mean rate inf"),
         (["simulate", "--no-such-option"], "--no-such-option"),
         (["compare", "--policies", ","], "--policies: name at least one policy"),
         (["compare", "--policies", "ql,nope"], "policy 'nope': unknown"),
@@ -205,8 +238,199 @@ def test_output_that_cannot_be_written_leaves_nothing(run: Run, trace: Path, tmp
     assert (tmp_path / "taken").read_text() == "a file, not a directory"
 
 
+def test_an_output_that_cannot_be_written_is_named_before_the_work(
+    run: Run, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def worked(*_: object, **__: object) -> None:
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr("penstock.cli.simulate.run_any", worked)
+    monkeypatch.setattr("penstock.cli.compare.run_specs", worked)
+    (tmp_path / "taken").write_text("a file")
+    for words in (("simulate", "--history"), ("compare", "--out")):
+        status, _, err = run(words[0], "--trace", trace, words[1], tmp_path / "taken" / "x")
+        assert status == 2
+        assert "not a directory" in err
+
+
+def test_a_trace_is_described_with_a_finite_level_only(run: Run, trace: Path) -> None:
+    status, out, err = run("trace", "describe", trace, "--max-rate", "inf", "--json")
+    assert (status, out) == (2, "")
+    assert "--max-rate inf" in err
+
+
+def test_without_a_command_the_help_is_all_there_is(run: Run) -> None:
+    status, out, err = run()
+    assert status == 2
+    assert "Usage" in out + err
+    assert "penstock: " not in out + err
+
+
+def test_ctrl_c_says_so_and_is_a_failed_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("penstock.cli.simulate.run_any", interrupted)
+    status, out, err = run("simulate")
+    assert (status, out, err.strip()) == (1, "", "penstock: interrupted")
+
+
+def test_a_table_is_not_cut_where_there_is_no_terminal(run: Run, trace: Path) -> None:
+    _, out, _ = run("compare", "--trace", trace, "--policies", "fixed,threshold-c")
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
+
+
+def test_a_benchmark_below_what_is_wanted_fails(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(**_: object) -> list[Figure]:
+        return [Figure(name="speed", value=3.0, unit="M slots/s", at_least=wanted[expected])]
+
+    monkeypatch.setattr("penstock.cli.bench.run_benchmarks", measured)
+    wanted = (2.0, 4.0)
+    for expected in (0, 1):
+        status, out, _ = run("bench", "--json")
+        assert status == expected
+        assert json.loads(out)["figures"][0]["ok"] is (expected == 0)
+        assert run("bench")[0] == expected
+
+
+def test_reproduce_gives_the_list_of_claims_and_a_page(
+    run: Run, rates_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims = [
+        Claim(id="a", source="seed 1", printed=".5", measured=0.5, shown=".5", tolerance=0.0),
+        Claim(id="b", source="seed 1", printed=".5", measured=0.7, shown=".7", tolerance=0.02, note="chance"),
+    ]
+    pretended = Reproduction(title="A table", settings=("as it was",), run=lambda *_: Findings(claims=claims))
+    monkeypatch.setattr("penstock.cli.reproduce.REPRODUCTIONS", {"a-table": pretended})
+    page = tmp_path / "page.html"
+    status, out, _ = run("reproduce", "--data", rates_directory.parent, "--json", "--out", page)
+    assert status == 0
+    assert [(claim["id"], claim["holds"]) for claim in json.loads(out)["claims"]] == [
+        ("a", True),
+        ("b", False),
+    ]
+    assert {"id", "source", "printed", "measured", "tolerance", "holds", "note"} <= json.loads(out)["claims"][
+        0
+    ].keys()
+    assert "A table" in page.read_text()
+    _, out, _ = run("reproduce", "--data", rates_directory.parent, "--out", page)
+    assert "differs: b: printed .5, measured .7. chance" in out
+    assert "1 claims hold, 1 do not" in out
+
+
 def test_help_teaches(run: Run) -> None:
     for command in ("simulate", "compare", "reproduce", "bench"):
         status, out, _ = run(command, "--help")
         assert status == 0
         assert "Usage" in out
+
+
+def test_an_application_is_simulated_under_an_application_policy(run: Run, trace: Path) -> None:
+    words = ("--application", "diamond", "--application-policy", "lohrmann-0", "--infrastructure", "A:1")
+    status, out, err = run("simulate", "--trace", trace, *words, "--json")
+    assert (status, err) == (0, "")
+    answer = json.loads(out)
+    assert (answer["policy"], answer["application_policy"]) == (None, "lohrmann-0")
+    assert answer["downtime_pct"] == pytest.approx(answer["reconfigurations_pct"] / 6, rel=0.05)
+    status, out, _ = run("simulate", "--trace", trace, *words)
+    assert status == 0
+    assert "lohrmann-0 (application)" in out
+    assert "downtime" in out
+
+
+def test_application_policies_are_compared_side_by_side(run: Run, trace: Path) -> None:
+    words = ("--application", "pipeline", "--policies", "threshold-c,threshold-s", "--infrastructure", "A:3")
+    managers = ("--application-policies", "nobody,token-bucket,drs-s")
+    status, out, _ = run("compare", "--trace", trace, *words, *managers, "--json")
+    assert status == 0
+    assert {row["policy"] for row in json.loads(out)["policies"]} == {
+        "threshold-c",
+        "threshold-s",
+        "threshold-c + token-bucket",
+        "threshold-s + token-bucket",
+        "drs-s (application)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--application-policy", "drs-c"), "give --application"),
+        (("--application", "diamond", "--application-policy", "drs"), "did you mean 'drs-"),
+        (("--application", "diamond", "--slo-ms", 3), "path split-slow-join takes 5.009 ms"),
+        (("--application", "diamond", "--path-slo-ms", "split-join=9"), "no path split-join"),
+        (("--application", "diamond", "--path-slo-ms", "split"), "--path-slo-ms 'split'"),
+        (("--application", "top-routes"), "--application-policy grant-all"),
+    ],
+)
+def test_what_cannot_be_simulated_is_one_line_that_says_which(
+    run: Run, trace: Path, words: tuple[object, ...], message: str
+) -> None:
+    status, out, err = run("simulate", "--trace", trace, *words)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_names_with_brackets_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
+    odd = tmp_path / "taxi[bold].txt"
+    status, out, _ = run("trace", "synth", "--out", odd, "--slots", 10)
+    assert status == 0
+    assert "taxi[bold].txt" in out.replace("\n", "")
+    assert "taxi[bold]" in run("trace", "describe", odd)[1]
+    page = tmp_path / "o[" / "red].html"
+    status, out, _ = run("compare", "--trace", odd, "--policies", "fixed", "--out", page)
+    assert status == 0
+    assert "red].html" in out.replace("\n", "")
+
+
+def test_where_there_is_no_terminal_nothing_but_errors_goes_to_standard_error(run: Run, trace: Path) -> None:
+    assert run("compare", "--trace", trace, "--policies", "fixed", "--json")[2] == ""
+    too_many = ("--infrastructure", "A:10", "--max-replicas", 20)
+    status, _, err = run("compare", "--trace", trace, "--policies", "vi", *too_many)
+    assert status == 2
+    assert err.count("\n") == 1
+
+
+def test_the_same_comparison_writes_the_same_page(run: Run, trace: Path, tmp_path: Path) -> None:
+    pages = [tmp_path / f"{threads}.html" for threads in (1, 2)]
+    for threads, page in enumerate(pages, start=1):
+        run("compare", "--trace", trace, "--policies", "ql,fixed", "--threads", threads, "--out", page)
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(
+    run: Run, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("penstock.cli.screen.print_json", full)
+    status, _, err = run("simulate", "--trace", trace, "--json")
+    assert (status, err) == (1, "penstock: cannot go on: No space left on device\n")
+
+
+def test_a_history_does_not_overwrite_its_trace(run: Run, trace: Path) -> None:
+    before = trace.read_text()
+    status, _, err = run("simulate", "--trace", trace, "--history", trace)
+    assert status == 2
+    assert "that is the trace" in err
+    assert trace.read_text() == before
+
+
+def test_an_application_has_service_times_of_its_own(run: Run, tmp_path: Path) -> None:
+    unnamed = tmp_path / "mine.txt"
+    unnamed.write_text("100\n200\n")
+    assert run("simulate", "--application", "diamond", "--trace", unnamed, "--policy", "fixed")[0] == 0
+    status, _, err = run("simulate", "--application", "diamond", "--service-rate", 10)
+    assert status == 2
+    assert "service times of their own" in err
+
+
+def test_a_change_late_in_a_short_run_is_in_it(run: Run, tmp_path: Path) -> None:
+    short = tmp_path / "taxi-short.txt"
+    short.write_text("10\n" * 4)
+    history = tmp_path / "h.csv"
+    words = ("--trace", short, "--policy", "fixed", "--history", history)
+    assert run("simulate", *words, "--rate-change", "2@0.99")[0] == 0
+    assert [line.split(",")[1] for line in history.read_text().splitlines()[1:]] == ["10.0"] * 3 + ["20.0"]

@@ -44,6 +44,14 @@ def test_when_no_number_of_servers_will_do_all_are_asked_for() -> None:
     assert servers_needed(1e6, 0.01, 0.05, MOST) == MOST
 
 
+@pytest.mark.parametrize("as_published", [False, True])
+def test_a_load_beyond_the_integers_asks_for_all_there_are(as_published: bool) -> None:
+    policy = drs(NodeChoice.FIRST, as_published=as_published)
+    decision, _ = policy.decide(policy.initial(), observation(1, 0, 0, rate=1e300), RNG)
+    assert isinstance(decision, Scale)
+    assert decision.target.total == MOST
+
+
 def drs(choice: NodeChoice, *, as_published: bool = False) -> Drs:
     types = node_types((1.0, 0.5, 2.0))
     return Drs(

@@ -95,7 +95,7 @@ def policy_iteration(speedups: tuple[float, ...], most: int, rates: Floats) -> S
                 cost, row = cost_and_row(counts, level, target)
                 q[counts, level][target] = float(cost + GAMMA * row @ v)
         better = {
-            state: min(options, key=lambda target, options=options: options[target])  # type: ignore[misc]
+            state: min(options.items(), key=lambda option: option[1])[0]
             for state, options in q.items()
             if min(options.values()) < options[policy[state]] - 1e-12
         }
@@ -154,7 +154,7 @@ def test_too_many_deployments_to_list_are_refused_by_name() -> None:
     types = node_types((1.0, 2.0))
     space = space_of(types, 3, packed=True)
     with pytest.raises(
-        InputError, match=r"policy 'vi': 2 node types with 3 replicas have too many deployments"
+        InputError, match=r"policy 'vi': 2 node types, 3 replicas and 3 levels have too many states"
     ):
         ValueIteration(
             node_types=types,

@@ -147,8 +147,8 @@ def predicted(known: Floats, values: Sequence[float], asked: Floats) -> tuple[Fl
     (which Python cannot silence in one thread alone).
     """
     # Here, not above: it takes a second, and only who tunes needs it.
-    from sklearn.gaussian_process import GaussianProcessRegressor  # noqa: PLC0415
-    from sklearn.gaussian_process.kernels import Matern, WhiteKernel  # noqa: PLC0415
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import Matern, WhiteKernel
 
     # Learners' trajectories are chaotic: neighbouring points differ as if there were noise.
     kernel = Matern(nu=2.5) + WhiteKernel()

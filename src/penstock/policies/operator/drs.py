@@ -65,9 +65,16 @@ def sojourn_time(rate: float, service_time_s: float, servers: int) -> float:
 
 
 @compiled
+def stable_servers(rate: float, service_time_s: float, most: int) -> int:
+    """The fewest servers with which the queue does not grow for ever, or all there may be."""
+    # Compared as floats: an offered load beyond the integers would wrap round to a negative number.
+    return int(min(np.floor(rate * service_time_s) + 1.0, float(most)))
+
+
+@compiled
 def servers_needed(rate: float, service_time_s: float, limit_s: float, most: int) -> int:
     """The fewest servers that meet the limit, or all there may be."""
-    servers = min(int(np.floor(rate * service_time_s)) + 1, most)
+    servers = stable_servers(rate, service_time_s, most)
     while servers < most and sojourn_time(rate, service_time_s, servers) > limit_s:
         servers += 1
     return servers
@@ -76,9 +83,9 @@ def servers_needed(rate: float, service_time_s: float, limit_s: float, most: int
 @step_of(DrsMemory)
 def drs_step(me: DrsMemory, seen: Seen, rng: Generator) -> tuple[int, float]:
     acknowledge(me.fleet, seen.deployment)
+    most = me.fleet.deployments.max_replicas
     if me.as_published:
-        wanted = int(np.floor(seen.rate * me.service_time_s)) + 1
+        wanted = stable_servers(seen.rate, me.service_time_s, most)
     else:
-        most = me.fleet.deployments.max_replicas
         wanted = servers_needed(seen.rate, me.service_time_s, me.max_response_time_s, most)
     return resize(me.fleet, seen.deployment, wanted, me.node_type), 1.0

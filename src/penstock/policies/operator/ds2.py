@@ -69,5 +69,6 @@ def ds2_step(me: Ds2Memory, seen: Seen, rng: Generator) -> tuple[int, float]:
         me.true_rate[0] = seen.rate / (replicas * seen.utilisation)
     if me.true_rate[0] == 0.0 or me.low <= seen.utilisation <= me.high:
         return here, 0.0
-    wanted = int(np.ceil(seen.rate / (me.true_rate[0] * me.target)))
+    most = float(me.fleet.deployments.max_replicas)
+    wanted = int(min(np.ceil(seen.rate / (me.true_rate[0] * me.target)), most))
     return resize(me.fleet, here, wanted, me.node_type), min(abs(seen.utilisation - me.target), 1.0)

@@ -12,15 +12,18 @@ from penstock.perf.deployments import NOWHERE, actions_of, after
 from penstock.policies.rl.problem import Problem, known_cost
 from penstock.policies.rl.tables import LARGEST_DENSE_BYTES, ValueTable
 
+MOST_TRANSITIONS = 2 * 10**9  # a sweep visits each; a few seconds
+
 
 def need_enumeration(problem: Problem, policy: str) -> None:
     """Full backups visit every deployment: refuse where they are too many to list."""
     rows = problem.deployments.replicas.size * problem.levels
-    if not problem.deployments.enumerated or 8 * rows > LARGEST_DENSE_BYTES:
+    too_many = 8 * rows > LARGEST_DENSE_BYTES or rows * problem.levels > MOST_TRANSITIONS
+    if not problem.deployments.enumerated or too_many:
         types, most = problem.deployments.speedup.size, problem.deployments.max_replicas
         raise InputError(
-            f"policy '{policy}': {types} node types with {most} replicas have too many deployments "
-            "to plan over; use fewer types or replicas, or a learning policy"
+            f"policy '{policy}': {types} node types, {most} replicas and {problem.levels} levels have "
+            "too many states to plan over; use fewer of them, or a learning policy"
         )
 
 

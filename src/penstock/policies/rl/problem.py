@@ -43,8 +43,8 @@ def operator_problem(
     """
     if levels < 1:
         raise InputError(f"levels={levels}; at least one is needed")
-    if not max_rate > 0:
-        raise InputError(f"max_rate={max_rate}; it must be positive")
+    if not 0 < max_rate < np.inf:
+        raise InputError(f"max_rate={max_rate}; it must be positive and finite")
     if not max_utilisation > 0:
         raise InputError(f"max_utilisation={max_utilisation}; it must be positive")
     types = deployments.speedup.size

@@ -78,6 +78,11 @@ def part_of(trail: Trail, start: int, end: int) -> Trail:
     )
 
 
+def decided(trail: Trail, last: int) -> Ints:
+    """The deployment chosen in each slot: in force in the next one, `last` after the end."""
+    return np.append(trail.deployment[1:], last)
+
+
 @compiled
 def observe(world: World, here: int, rate: float) -> Seen:
     """What the operator's manager sees of this slot."""

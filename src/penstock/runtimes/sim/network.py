@@ -19,7 +19,7 @@ from penstock.perf.deployments import Deployments, cost_of
 from penstock.perf.latency import end_to_end, violated
 from penstock.perf.operator import response_time, throughput
 from penstock.perf.queueing import QueueModel
-from penstock.runtimes.sim.episode import World, no_totals, run, trail_of
+from penstock.runtimes.sim.episode import World, decided, no_totals, run, trail_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,7 @@ class ApplicationRun:
     resources: Floats  # price of all operators
     cost: Floats
     deployments: Mapping[str, Ints]  # handle in force, per operator
+    decided: Mapping[str, Ints]  # handle chosen in the slot, per operator
     arrival_rates: Mapping[str, Floats]
 
 
@@ -64,6 +65,7 @@ def run_application(
     leaving: dict[str, Floats] = {source.name: source_rates for source in application.sources}
     arriving: dict[str, Floats] = {}
     handles: dict[str, Ints] = {}
+    choices: dict[str, Ints] = {}
     times: dict[str, Floats] = {}
     resources, reconfigured = np.zeros(slots), np.zeros(slots, dtype=np.int64)
     for operator in application.in_order:
@@ -78,8 +80,8 @@ def run_application(
             if latency_at_source_rate
             else trail.response_time_s
         )
-        charged = trail.deployment if world.charge_before else np.append(trail.deployment[1:], last)
-        resources += _costs(world.deployments, charged)
+        chosen = decided(trail, last)
+        resources += _costs(world.deployments, trail.deployment if world.charge_before else chosen)
         reconfigured |= trail.reconfigured
         passed = (
             rates if passes_all else _throughputs(world.queue, world.deployments, trail.deployment, rates)
@@ -87,6 +89,7 @@ def run_application(
         leaving[operator.name] = operator.selectivity * passed
         arriving[operator.name] = rates
         handles[operator.name] = trail.deployment
+        choices[operator.name] = chosen
     late = violated(application, objective, times)
     weights = objective.weights
     scale = sum(operators[operator.name].world.cost_scale for operator in application.operators)
@@ -99,6 +102,7 @@ def run_application(
         + weights.resources * resources / scale
         + weights.reconfiguration * reconfigured,
         deployments=handles,
+        decided=choices,
         arrival_rates=arriving,
     )
 
