@@ -28,7 +28,7 @@ from penstock.experiments.sweep_runners import in_processes, on_spark
 STAGES = 6
 _MILLIONS = 10
 _COMPARED = 5  # millions of rows
-_REPEATS = 2
+_REPEATS = 3
 _POLICIES = ("threshold-c", "threshold-s", "ql", "ql-pds", "ql-pds-plus", "ql-fa")
 _PLACES = ("A:3", "A:6", "A:10", "B:3", "B:6", "B:10")
 
