@@ -1,0 +1,213 @@
+"""An application at work: its chains as streaming queries, and what each micro-batch told.
+
+Only this module starts and stops queries. What it measures goes to `Measurements`, which
+the monitor reads.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.files import write_whole
+from penstock.runtimes.spark.log_source import FORMAT
+from penstock.runtimes.spark.offsets import consumed
+from penstock.runtimes.spark.partitions import state_partitions
+from penstock.runtimes.spark.session import profile
+from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
+from penstock.runtimes.spark.taps import REPORT_SCHEMA, TaskReport, exit_tap, inner_tap, report_of
+from penstock.runtimes.spark.topology import App, Chain
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """One micro-batch of one chain."""
+
+    chain: str
+    epoch: int
+    ended_s: float
+    waited: tuple[tuple[float, int], ...]  # (moment tuples were published to it, how many)
+    tasks: tuple[TaskReport, ...]
+    published: Batch | None  # None when there was nothing, or it was published before a crash
+
+    @property
+    def tuples_in(self) -> int:
+        return sum(tuples for _, tuples in self.waited)
+
+
+@dataclass
+class Measurements:
+    """What happened, in the order it did; written by the queries' threads, read by the monitor."""
+
+    _reports: list[BatchReport] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, report: BatchReport) -> None:
+        with self._lock:
+            self._reports.append(report)
+
+    def take(self) -> list[BatchReport]:
+        """Everything since the last call."""
+        with self._lock:
+            taken, self._reports = self._reports, []
+        return taken
+
+
+class RunningApp:
+    """Starts an application's queries and keeps them going."""
+
+    def __init__(self, app: App, spark: "SparkSession", work: Path) -> None:
+        self.app, self.spark, self.work = app, spark, work
+        self.chains = {chain.name: chain for chain in app.chains()}
+        self.measurements = Measurements()
+        self.queries: dict[str, StreamingQuery] = {}
+        self._schemas: dict[str, str] = dict(app.sources)
+        self._profiles = {name: profile(chain.tag) for name, chain in self.chains.items()}
+        for stream in (*app.sources, *(chain.output for chain in self.chains.values())):
+            self.log(stream).create(app.readers(stream))
+
+    def log(self, stream: str) -> StreamLog:
+        return StreamLog(self.work / "streams" / stream)
+
+    def checkpoint(self, chain: str) -> Path:
+        return self.work / "checkpoints" / chain
+
+    def share_among(self, chain: str, replicas: int) -> None:
+        """From the next micro-batch on, the chain's input is cut into as many parts as it has replicas."""
+        write_whole(self._parallelism(chain), str(replicas))
+
+    def start(self) -> None:
+        for name in self.chains:
+            self.start_chain(name)
+
+    def start_chain(self, name: str) -> None:
+        chain = self.chains[name]
+        frames = [self._read(chain, stream) for stream in chain.inputs]
+        result = self._transformed(chain, frames)
+        self._schemas[chain.output] = result.schema.json()
+        # A query takes the number of its state's partitions from here when it first starts.
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(state_partitions(chain.max_replicas)))
+        bound = result.mapInArrow(
+            exit_tap(str(self.log(chain.output).root / "data")), REPORT_SCHEMA, profile=self._profiles[name]
+        )
+        self.queries[name] = (
+            bound.writeStream.queryName(name)
+            .outputMode(chain.output_mode)
+            .foreachBatch(lambda batch, epoch: self._publish(chain, batch, epoch))
+            .option("checkpointLocation", str(self.checkpoint(name)))
+            .start()
+        )
+
+    def stop_chain(self, name: str) -> None:
+        query = self.queries.pop(name, None)
+        if query is not None:
+            query.stop()
+
+    def stop(self) -> None:
+        for name in list(self.queries):
+            self.stop_chain(name)
+
+    def failed(self) -> dict[str, str]:
+        """Queries that ended by themselves, and why."""
+        return {
+            name: str(query.exception() or "it ended by itself").splitlines()[0]
+            for name, query in self.queries.items()
+            if not query.isActive
+        }
+
+    def done(self) -> bool:
+        """Whether a finite input has been read, processed and published to the very end."""
+        for sink in self.app.sinks.values():
+            last = self.log(sink).last()
+            if last is None or not last.final:
+                return False
+        return True
+
+    def _parallelism(self, chain: str) -> Path:
+        return self.work / "parallelism" / chain
+
+    def _read(self, chain: Chain, stream: str) -> "DataFrame":
+        return (
+            self.spark.readStream.format(FORMAT)
+            .option("path", str(self.log(stream).root))
+            .option("consumer", chain.name)
+            .option("schema", self._schemas[stream])
+            .option("parallelism", str(self._parallelism(chain.name)))
+            .load()
+        )
+
+    def _transformed(self, chain: Chain, frames: "list[DataFrame]") -> "DataFrame":
+        result = self._bound_first_stage(chain, frames)
+        for position, operator in enumerate(chain.operators):
+            result = [operator.transform(*result)]
+            if operator is not chain.operators[-1]:
+                only = result[0]
+                tap = inner_tap(operator.name, position)
+                result = [only.mapInArrow(tap, only.schema, profile=self._profiles[chain.name])]
+        return result[0]
+
+    def _bound_first_stage(self, chain: Chain, frames: "list[DataFrame]") -> "list[DataFrame]":
+        """A stateful operator shuffles: the stage before needs a tap of its own to run in the right place."""
+        if not chain.operators[0].stateful:
+            return frames
+        tap = inner_tap("input", -1)
+        return [frame.mapInArrow(tap, frame.schema, profile=self._profiles[chain.name]) for frame in frames]
+
+    def _publish(self, chain: Chain, batch: "DataFrame", epoch: int) -> None:
+        tasks = tuple(report_of(row) for row in batch.collect())
+        inputs = list(self._inputs(chain, epoch))
+        log = self.log(chain.output)
+        files = [LogFile(name=task.file, tuples=task.tuples) for task in tasks if task.tuples]
+        final = self._all_final(chain, epoch)
+        now = time.time()
+        published = None
+        if files or final:
+            published = log.publish(
+                epoch=epoch, files=files, published_at_s=now, origins=_merged(inputs), final=final
+            )
+        self.measurements.add(
+            BatchReport(
+                chain=chain.name,
+                epoch=epoch,
+                ended_s=now,
+                waited=tuple((one.published_at_s, one.tuples) for one in inputs),
+                tasks=tasks,
+                published=published,
+            )
+        )
+        for stream in chain.inputs:
+            self.log(stream).clean()
+
+    def _inputs(self, chain: Chain, epoch: int) -> Iterator[Batch]:
+        for stream, (start, end) in consumed(self.checkpoint(chain.name), epoch).items():
+            yield from self.log(stream).batches(start, end)
+
+    def _all_final(self, chain: Chain, epoch: int) -> bool:
+        """Whether this micro-batch reaches the end of every finite input."""
+        reached: Mapping[str, tuple[int, int]] = consumed(self.checkpoint(chain.name), epoch)
+        for stream in chain.inputs:
+            last = self.log(stream).last()
+            if last is None or not last.final or reached.get(stream, (0, 0))[1] <= last.number:
+                return False
+        return True
+
+
+def _merged(batches: list[Batch]) -> Origins:
+    together: dict[float, int] = {}
+    for batch in batches:
+        for entered_s, tuples in batch.origins:
+            together[entered_s] = together.get(entered_s, 0) + tuples
+    return tuple(sorted(together.items()))
+
+
+def source_table(columns: Mapping[str, list[Any]]) -> Any:
+    """An Arrow table to append to a source."""
+    import pyarrow
+
+    return pyarrow.table(dict(columns))

@@ -1,0 +1,6 @@
+from pathlib import Path
+
+from pyarrow import Table
+
+def read_table(path: str | Path, columns: list[str] | None = None) -> Table: ...
+def write_table(table: Table, path: str | Path) -> None: ...
