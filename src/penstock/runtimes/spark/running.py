@@ -22,7 +22,7 @@ from penstock.runtimes.spark.topology import App, Chain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

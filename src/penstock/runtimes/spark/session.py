@@ -1,5 +1,6 @@
 """A Spark session in which every operator can have executors of its own."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,7 @@ EXECUTOR_MEMORY = "512m"
 def session(
     name: str, master_url: str, *, most_replicas: int, work: Path, local: bool = True
 ) -> "SparkSession":
-    """Spark asks for `most_replicas` executors of every profile all the time; the supply of workers decides."""
-    import os
-
+    """Spark asks for `most_replicas` executors of every profile all the time; supply decides how many come."""
     os.environ.update(
         {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
     )
