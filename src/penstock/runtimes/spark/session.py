@@ -19,7 +19,7 @@ EXECUTOR_MEMORY = "512m"
 def session(
     name: str, master_url: str, *, most_replicas: int, work: Path, local: bool = True
 ) -> "SparkSession":
-    """Spark asks for `most_replicas` executors of every profile all the time; supply decides how many come."""
+    """Spark asks for `most_replicas` executors of every profile all the time; supply decides how many."""
     os.environ.update(
         {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
     )
