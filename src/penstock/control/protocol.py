@@ -15,6 +15,7 @@ So a migration is an addition and then a removal, and nothing is stopped before 
 is there. What keeps failing is given up, and the way back ends in the last good state.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -63,6 +64,8 @@ from penstock.control.reconfiguration import (
     StopQuery,
     Stranded,
 )
+from penstock.domain.errors import InputError
+from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut
 
 Step: TypeAlias = tuple[State, Commands]
 
@@ -74,6 +77,44 @@ def settled(
     return Settled(
         fleet=Fleet(setup=setup, replicas=replicas, partitions=partitions, next_ticket=next_ticket)
     )
+
+
+def change_of(
+    request: Request,
+    replicas: Sequence[Replica],
+    *,
+    partitions: int | None = None,
+    node_types: Mapping[str, int] | None = None,
+) -> Change:
+    """What a granted request means for the replicas that run: on the nodes it names, else the newest go.
+
+    `node_types` gives the type of each node, where a replica may migrate to a node of another type.
+    """
+    if isinstance(request, Migrate):
+        leaving = _on_node(replicas, request.origin, request)
+        target_type = (node_types or {}).get(request.target, leaving.node_type)
+        added = NewReplica(node_type=target_type, node=request.target)
+        return Change(add=(added,), remove=(leaving.name,), partitions=partitions)
+    add: list[NewReplica] = []
+    remove: list[str] = []
+    nodes = list(request.nodes)
+    for node_type, wanted in enumerate(request.target.counts):
+        running = [replica for replica in replicas if replica.node_type == node_type]
+        for _ in range(wanted - len(running)):
+            node = nodes.pop(0) if nodes and isinstance(request, ScaleOut) else None
+            add.append(NewReplica(node_type=node_type, node=node))
+        named = nodes if isinstance(request, ScaleIn) else []
+        # Those on the nodes named come last, and of the others the newest.
+        running.sort(key=lambda replica: replica.node in named)
+        remove += [replica.name for replica in running[wanted:]]
+    return Change(add=tuple(add), remove=tuple(remove), partitions=partitions)
+
+
+def _on_node(replicas: Sequence[Replica], node: str, request: Migrate) -> Replica:
+    for replica in replicas:
+        if replica.node == node:
+            return replica
+    raise InputError(f"operator '{request.operator}': no replica runs on node '{node}'")
 
 
 def step(state: State, event: Event) -> Step:
