@@ -515,11 +515,11 @@ def _leave_again(state: Shrinking, event: Failed | Elapsed) -> Step:
     if not hit:
         return state, ()
     job = state.job.noting(f"replica '{state.leaving}' leaving, try {state.attempt}: {why}")
+    if len(state.fleet.replicas) == 1:  # the others were lost meanwhile
+        return _shrink(state.fleet, job, (state.leaving, *state.then), event.at_s)
     if state.attempt <= limits.retries:
         again = replace(state, job=job, attempt=state.attempt + 1, deadline_s=event.at_s + limits.leave_s)
         return again, outstanding(again)
-    if len(state.fleet.replicas) == 1:  # the others were lost meanwhile
-        return _shrink(state.fleet, job, (state.leaving, *state.then), event.at_s)
     # It was asked often enough and its tasks run again elsewhere: a node that never goes costs for ever.
     job = job.noting(f"replica '{state.leaving}' released without waiting any longer")
     after, commands = _shrink(state.fleet.without(state.leaving), job, state.then, event.at_s)
