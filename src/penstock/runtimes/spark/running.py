@@ -6,10 +6,10 @@ the monitor reads.
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.files import write_whole
 from penstock.runtimes.spark.log_source import FORMAT
@@ -33,6 +33,7 @@ class BatchReport:
     epoch: int
     ended_s: float
     waited: tuple[tuple[float, int], ...]  # (moment tuples were published to it, how many)
+    reached: Mapping[str, int]  # stream -> the first batch not taken yet
     tasks: tuple[TaskReport, ...]
     published: Batch | None  # None when there was nothing, or it was published before a crash
 
@@ -161,10 +162,14 @@ class RunningApp:
 
     def _publish(self, chain: Chain, batch: "DataFrame", epoch: int) -> None:
         tasks = tuple(report_of(row) for row in batch.collect())
-        inputs = list(self._inputs(chain, epoch))
+        ranges = consumed(self.checkpoint(chain.name), epoch)
+        inputs = [
+            batch for stream, (start, end) in ranges.items() for batch in self.log(stream).batches(start, end)
+        ]
         log = self.log(chain.output)
         files = [LogFile(name=task.file, tuples=task.tuples) for task in tasks if task.tuples]
-        final = self._all_final(chain, epoch)
+        reached = {stream: end for stream, (_, end) in ranges.items()}
+        final = all(self._ends(stream, reached.get(stream, 0)) for stream in chain.inputs)
         now = time.time()
         published = None
         if files or final:
@@ -177,6 +182,7 @@ class RunningApp:
                 epoch=epoch,
                 ended_s=now,
                 waited=tuple((one.published_at_s, one.tuples) for one in inputs),
+                reached=reached,
                 tasks=tasks,
                 published=published,
             )
@@ -184,18 +190,10 @@ class RunningApp:
         for stream in chain.inputs:
             self.log(stream).clean()
 
-    def _inputs(self, chain: Chain, epoch: int) -> Iterator[Batch]:
-        for stream, (start, end) in consumed(self.checkpoint(chain.name), epoch).items():
-            yield from self.log(stream).batches(start, end)
-
-    def _all_final(self, chain: Chain, epoch: int) -> bool:
-        """Whether this micro-batch reaches the end of every finite input."""
-        reached: Mapping[str, tuple[int, int]] = consumed(self.checkpoint(chain.name), epoch)
-        for stream in chain.inputs:
-            last = self.log(stream).last()
-            if last is None or not last.final or reached.get(stream, (0, 0))[1] <= last.number:
-                return False
-        return True
+    def _ends(self, stream: str, reached: int) -> bool:
+        """Whether a finite stream has been read to its end."""
+        last = self.log(stream).last()
+        return last is not None and last.final and reached > last.number
 
 
 def _merged(batches: list[Batch]) -> Origins:
@@ -204,10 +202,3 @@ def _merged(batches: list[Batch]) -> Origins:
         for entered_s, tuples in batch.origins:
             together[entered_s] = together.get(entered_s, 0) + tuples
     return tuple(sorted(together.items()))
-
-
-def source_table(columns: Mapping[str, list[Any]]) -> Any:
-    """An Arrow table to append to a source."""
-    import pyarrow
-
-    return pyarrow.table(dict(columns))

@@ -118,15 +118,22 @@ class StreamLog:
         """Batches below `number` are no longer needed by this consumer."""
         write_whole(self._mark(consumer), json.dumps({"needs": number}))
 
+    def needs(self, consumer: str) -> int:
+        """The first batch this consumer still needs; 0 for one that never took any."""
+        try:
+            return int(json.loads(self._mark(consumer).read_text(encoding="utf-8"))["needs"])
+        except FileNotFoundError:
+            return 0
+
     def clean(self) -> int:
         """Remove what every consumer is past, but for the last batch; returns how many batches went.
 
         A log without consumers keeps everything: it holds results.
         """
-        marks = [json.loads(path.read_text()) for path in (self.root / "consumers").glob("*.json")]
-        if not marks:
+        consumers = [path.stem for path in (self.root / "consumers").glob("*.json")]
+        if not consumers:
             return 0
-        needed = min(int(mark["needs"]) for mark in marks)
+        needed = min(self.needs(consumer) for consumer in consumers)
         numbers = sorted(int(path.stem) for path in (self.root / "batches").glob("*.json"))
         old = [number for number in numbers[:-1] if number < needed]
         for number in old:
