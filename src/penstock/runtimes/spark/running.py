@@ -4,16 +4,17 @@ Only this module starts and stops queries. What it measures goes to `Measurement
 the monitor reads.
 """
 
+import json
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.files import write_whole
-from penstock.runtimes.spark.log_source import FORMAT
-from penstock.runtimes.spark.offsets import consumed
+from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in
+from penstock.runtimes.spark.offsets import at_rest, consumed
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
 from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
@@ -23,6 +24,8 @@ from penstock.runtimes.spark.topology import App, Chain
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+MONITOR = "monitor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,9 @@ class RunningApp:
         self._schemas: dict[str, str] = dict(app.sources)
         self._profiles = {name: profile(chain.tag) for name, chain in self.chains.items()}
         for stream in (*app.sources, *(chain.output for chain in self.chains.values())):
-            self.log(stream).create(app.readers(stream))
+            readers = app.readers(stream)
+            # The monitor counts what is published, so nothing goes before it has seen it.
+            self.log(stream).create((*readers, MONITOR) if readers else ())
 
     def log(self, stream: str) -> StreamLog:
         return StreamLog(self.work / "streams" / stream)
@@ -81,7 +86,7 @@ class RunningApp:
 
     def share_among(self, chain: str, replicas: int) -> None:
         """From the next micro-batch on, the chain's input is cut into as many parts as it has replicas."""
-        write_whole(self._parallelism(chain), str(replicas))
+        self._set_intake(chain, replace(intake_in(self._intake(chain)), parts=replicas))
 
     def start(self) -> None:
         for name in self.chains:
@@ -89,6 +94,7 @@ class RunningApp:
 
     def start_chain(self, name: str) -> None:
         chain = self.chains[name]
+        self._set_intake(name, replace(intake_in(self._intake(name)), held=False))
         frames = [self._read(chain, stream) for stream in chain.inputs]
         result = self._transformed(chain, frames)
         self._schemas[chain.output] = result.schema.json()
@@ -105,7 +111,15 @@ class RunningApp:
             .start()
         )
 
+    def rest_chain(self, name: str, *, within_s: float) -> None:
+        """Stop a query between two batches."""
+        if name in self.queries:
+            self._set_intake(name, replace(intake_in(self._intake(name)), held=True))
+            self._wait_for_rest(name, time.monotonic() + within_s)
+            self.stop_chain(name)
+
     def stop_chain(self, name: str) -> None:
+        """Stop a query at once; a batch that is under way is done again by whoever starts it next."""
         query = self.queries.pop(name, None)
         if query is not None:
             query.stop()
@@ -130,8 +144,19 @@ class RunningApp:
                 return False
         return True
 
-    def _parallelism(self, chain: str) -> Path:
-        return self.work / "parallelism" / chain
+    def _intake(self, chain: str) -> Path:
+        return self.work / "intake" / f"{chain}.json"
+
+    def _set_intake(self, chain: str, intake: Intake) -> None:
+        write_whole(self._intake(chain), json.dumps(asdict(intake)))
+
+    def _wait_for_rest(self, name: str, deadline_s: float) -> None:
+        """Until every micro-batch that was begun is committed; a batch cut short blocks its state."""
+        query = self.queries[name]
+        while query.isActive and not (at_rest(self.checkpoint(name)) and not query.status["isTriggerActive"]):
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"query '{name}' is still in the middle of a batch")
+            time.sleep(0.1)
 
     def _read(self, chain: Chain, stream: str) -> "DataFrame":
         return (
@@ -139,7 +164,7 @@ class RunningApp:
             .option("path", str(self.log(stream).root))
             .option("consumer", chain.name)
             .option("schema", self._schemas[stream])
-            .option("parallelism", str(self._parallelism(chain.name)))
+            .option("intake", str(self._intake(chain.name)))
             .load()
         )
 
