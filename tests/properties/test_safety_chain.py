@@ -19,12 +19,13 @@ NAMES = ("count", "rank")
 MOST = 5
 
 replicas = st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(any).map(Replicas)
-metric = st.sampled_from((None, nan, -1.0, 0.0, 0.02, 0.7, 1.0, 120.0, 5000.0, inf))
+# Mostly a good one, or hardly anything would ever be admitted and nothing tested.
+metric = st.sampled_from((0.5,) * 20 + (None, nan, -1.0, 0.0, 120.0, 5000.0, inf))
 careful = st.builds(
     SafetySettings,
     interval_s=st.just(30.0),
     max_replicas=st.just(dict.fromkeys(NAMES, MOST)),
-    warm_up_s=st.sampled_from((0.0, 60.0)),
+    warm_up_s=st.sampled_from((0.0, 0.0, 60.0)),
     scale_in_window_s=st.sampled_from((0.0, 90.0)),
     max_nodes=st.sampled_from((None, 7)),
     max_cost=st.sampled_from((None, 9.0)),
@@ -40,7 +41,7 @@ def observations(draw: st.DrawFn, at_s: float, running: dict[str, Replicas]) -> 
         operators=tuple(
             OperatorObservation(
                 operator=name,
-                at_s=at_s - draw(st.sampled_from((0.0, 0.0, 0.0, 91.0))),
+                at_s=at_s - draw(st.sampled_from((0.0,) * 6 + (91.0,))),
                 replicas=running[name],
                 arrival_rate=draw(metric),
                 response_time_s=draw(metric),
@@ -50,7 +51,7 @@ def observations(draw: st.DrawFn, at_s: float, running: dict[str, Replicas]) -> 
             )
             for name in NAMES
         ),
-        reconfiguring=draw(st.sampled_from(((), (), ("rank",)))),
+        reconfiguring=draw(st.sampled_from(((), (), (), ("rank",)))),
     )
 
 
