@@ -7,7 +7,7 @@ import typer
 from pydantic import ValidationError
 
 import penstock
-from penstock.cli import bench, compare, reproduce, simulate, trace
+from penstock.cli import bench, compare, replay, reproduce, simulate, trace
 from penstock.domain.errors import InputError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
+app.command("replay")(replay.replay)
 app.command("bench")(bench.bench)
 app.add_typer(trace.app, name="trace")
 
