@@ -30,13 +30,20 @@ class SparkMonitor:
     """Reads what the queries measured; an interval without a finished micro-batch has no sample."""
 
     def __init__(
-        self, running: RunningApp, spark: "SparkSession", actuator: SparkActuator, node_types: Sequence[str]
+        self,
+        running: RunningApp,
+        spark: "SparkSession",
+        actuator: SparkActuator,
+        node_types: Sequence[str],
+        *,
+        began_s: float,
     ) -> None:
         self._running, self._spark, self._actuator = running, spark, actuator
         self._kinds = list(node_types)
         self._deployed: dict[str, Replicas] = {}
-        self._began_s = time.time()
-        self._last_s = self._began_s
+        self._began_s = began_s  # of the run: times are seconds since
+        self._last_s = time.time()
+        self._finished: list[tuple[float, int]] = []
         self._busy: dict[str, float] = {}
         self._reached = {
             name: {stream: running.log(stream).needs(name) for stream in chain.inputs}
@@ -61,12 +68,14 @@ class SparkMonitor:
         )
         self._busy = {host: executor.busy_s for host, executor in there.items()}
         self._last_s = now_s
-        took = waits(
+        left = [
             (report.published.published_at_s, report.published.origins)
             for report in reports
             if report.published is not None
             and self._running.chains[report.chain].output in self._running.app.sinks.values()
-        )
+        ]
+        self._finished += [(end - begin, tuples) for end, began in left for begin, tuples in began]
+        took = waits(left)
         sources = [arrived[source] for source in self._running.app.sources if source in arrived]
         return ApplicationObservation(
             at_s=now_s - self._began_s,
@@ -78,6 +87,11 @@ class SparkMonitor:
             response_time_p99_s=took.p99_s,
             reconfiguring=self._actuator.reconfiguring,
         )
+
+    def finished(self) -> list[tuple[float, int]]:
+        """(response time, tuples) of all that left the application since the last call."""
+        finished, self._finished = self._finished, []
+        return finished
 
     def _arrivals(self, stream: str) -> int:
         """Tuples published to a stream since the last look."""
