@@ -31,7 +31,7 @@ from penstock.live.record import Interval, Summary, row, summary
 from penstock.live.settings import MODEL_FREE, LiveSettings
 from penstock.perf.latency import naive_shares
 from penstock.runtimes.spark.actuator import SparkActuator
-from penstock.runtimes.spark.cluster import ClusterError, LocalCluster, Worker
+from penstock.runtimes.spark.cluster import LocalCluster, Worker
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.running import RunningApp
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_S = 1.0
+_EXECUTORS_S = 180.0  # for the first executors to be there
 _RESTARTS = 5  # of a query that failed, before the run gives up
 
 
@@ -128,7 +129,7 @@ class LiveRun:
 
         actuator = SparkActuator(running, spark, cluster, names, began_s=began_s, ended=ended)
         actuator.adopt(workers)
-        _wait_for_executors(spark, actuator, running)
+        running.summon(within_s=_EXECUTORS_S)
         running.start()
         monitor = SparkMonitor(running, spark, actuator, names, began_s=began_s)
         feeder = self.feeder_of({source: Feed(running.log(source)) for source in self.app.sources})
@@ -347,18 +348,6 @@ def chain_graph(app: App) -> Application:
             *(Stream(origin=gives[origin], target=sink) for sink, origin in app.sinks.items()),
         ),
     )
-
-
-def _wait_for_executors(spark: "SparkSession", actuator: SparkActuator, running: RunningApp) -> None:
-    from penstock.runtimes.spark.executors import executors
-
-    deadline_s = time.monotonic() + 120
-    wanted = {worker.host for chain in running.chains for worker in actuator.workers(chain)}
-    while not wanted <= set(executors(spark)):
-        if time.monotonic() > deadline_s:
-            missing = sorted(wanted - set(executors(spark)))
-            raise ClusterError(f"no executor on {', '.join(missing)} within 120 s; see work/cluster/logs")
-        time.sleep(0.5)
 
 
 def _reasons(made: Plan) -> tuple[str, ...]:

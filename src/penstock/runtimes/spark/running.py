@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.files import write_whole
+from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in
 from penstock.runtimes.spark.offsets import at_rest, consumed
 from penstock.runtimes.spark.partitions import state_partitions
@@ -87,6 +88,22 @@ class RunningApp:
     def share_among(self, chain: str, replicas: int) -> None:
         """From the next micro-batch on, the chain's input is cut into as many parts as it has replicas."""
         self._set_intake(chain, replace(intake_in(self._intake(chain)), parts=replicas))
+
+    def summon(self, within_s: float) -> None:
+        """Give every chain's executors a first task: Spark starts none before there is one for it."""
+
+        def touch(name: str) -> None:
+            frame = self.spark.range(1)
+            frame.mapInArrow(inner_tap("warm-up", 0), frame.schema, profile=self._profiles[name]).collect()
+
+        threads = {name: threading.Thread(target=touch, args=(name,), daemon=True) for name in self.chains}
+        for thread in threads.values():
+            thread.start()
+        deadline_s = time.monotonic() + within_s
+        for name, thread in threads.items():
+            thread.join(max(deadline_s - time.monotonic(), 0.0))
+            if thread.is_alive():
+                raise ClusterError(f"no executor for '{name}' within {within_s:g} s; see the workers' logs")
 
     def start(self) -> None:
         for name in self.chains:
