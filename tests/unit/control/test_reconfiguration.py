@@ -288,6 +288,21 @@ def test_the_last_replica_is_never_sent_away() -> None:
     assert record.outcome is Outcome.GAVE_UP
 
 
+def test_a_replica_that_was_asked_to_go_and_is_the_last_by_now_is_not_asked_again() -> None:
+    state, commands, (record,) = played(
+        found(),
+        Granted(change=Change(remove=("b",)), at_s=0.0),
+        Lost(replica="a", at_s=1.0),
+        Elapsed(at_s=60.0),
+    )
+    assert commands == []
+    assert names(state) == ["b"]
+    assert record.outcome is Outcome.GAVE_UP
+    # It goes nevertheless: then it is replaced.
+    _, commands, _ = played(state, Left(replica="b", at_s=70.0))
+    assert commands == [ReleaseNode(replica="b"), AcquireNode(ticket=1, node_type=0)]
+
+
 def test_a_replica_that_does_not_go_is_asked_again_and_then_released() -> None:
     state, commands, _ = played(found(), Granted(change=Change(remove=("b",)), at_s=0.0), Elapsed(at_s=60.0))
     assert commands == [Decommission(replica="b")]
