@@ -259,6 +259,15 @@ def hasty_scale_in(request: Request, view: View) -> Veto | None:
     return Veto(reason=reason, instead=_towards(request, view.one.replicas, largest))
 
 
+def over_budget(request: Request, view: View) -> Veto | None:
+    most = view.settings.max_changes
+    made = len(view.memory.changes_at_s) + len(view.changed)
+    if most is None or made < most:
+        return None
+    window = view.settings.changes_window_s
+    return Veto(reason=f"{made} changes within the last {window:.0f} s; the budget is {most}")
+
+
 def out_of_bounds(request: Request, view: View) -> Veto | None:
     if isinstance(request, Migrate):
         return None
@@ -361,5 +370,6 @@ GUARDS: tuple[Guard, ...] = (
     hot_key,
     futile,
     hasty_scale_in,
+    over_budget,
     *LIMITS,
 )

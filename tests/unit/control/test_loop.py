@@ -15,17 +15,25 @@ from penstock.control.journal import Entry, Header, Remembered, Ticked, decoded,
 from penstock.control.loop import Controller, ControllerMemory, first_memory, plan, tick
 from penstock.control.replay import replay
 from penstock.control.saved import as_plain, of_plain, restored, saved
-from penstock.control.settings import UNGUARDED, Override, Pause
+from penstock.control.settings import UNGUARDED, Override, Pause, SafetySettings
+from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Request, Verdict
 from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
 from penstock.experiments.run import first_deployment, world_of
 from penstock.experiments.spec import Spec
+from penstock.perf.deployments import deployments
+from penstock.perf.downtime import PauseAndResume
+from penstock.perf.queueing import m_m_1
 from penstock.policies.application.grant_all import GrantAll
 from penstock.policies.application.token_bucket import TokenBucket
+from penstock.policies.operator.node_choice import NodeChoice
+from penstock.policies.operator.threshold import Threshold
+from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
 from penstock.runtimes.sim.operator import SimulatedOperator
 
 
@@ -256,3 +264,45 @@ def test_a_replay_names_the_first_difference(walk: Floats) -> None:
 def test_a_journal_without_a_header_cannot_be_replayed(walk: Floats) -> None:
     with pytest.raises(InputError, match="does not begin with a header"):
         replay(recorded(walk[:5], restart_at=99)[1:], lambda header: simulated("ql", walk[:5])[:2])
+
+
+# --- A whole application. -----------------------------------------------------------------------
+
+
+def played(safety: SafetySettings) -> tuple[SimulatedApplication, list[Ticked]]:
+    """A pipeline of two under threshold policies, a load that jumps up and down every four minutes."""
+    first = Operator(name="first", service_time_s=0.004, max_replicas=4)
+    second = Operator(name="second", service_time_s=0.002, max_replicas=4)
+    space = deployments(ONE_TYPE, 4)
+    world = SimulatedApplication(
+        application=pipeline("two", first, second),
+        objective=Objective(response_time_s=0.05),
+        models={
+            operator.name: OperatorModel(
+                queue=m_m_1(operator.service_time_s), deployments=space, first=Replicas((2,))
+            )
+            for operator in (first, second)
+        },
+        rates=np.tile(np.repeat([300.0, 100.0], 8), 6),
+        protocol=PauseAndResume(fixed_s=5.0),
+    )
+    policy = Threshold(node_types=ONE_TYPE, deployments=space, node_choice=NodeChoice.FIRST)
+    managers = Managers(operators={"first": policy, "second": policy}, application=GrantAll())
+    controller = Controller(managers=managers, node_types=ONE_TYPE, safety=safety)
+    memory, pages = first_memory(controller, seed=1), Still()
+    while not world.finished:
+        memory = tick(controller, memory, world, pages, world)
+    return world, [entry for entry in pages.log if isinstance(entry, Ticked)]
+
+
+def test_the_same_loop_runs_a_simulated_application_and_safety_stops_its_flapping() -> None:
+    flapping, _ = played(UNGUARDED)
+    calm, entries = played(SafetySettings())
+    changes = [sum(slot.reconfigured for slot in world.played) for world in (flapping, calm)]
+    assert changes[1] <= changes[0] / 2
+    assert len(entries) == len(calm.played)
+    late = [sum(slot.violated for slot in world.played) for world in (flapping, calm)]
+    assert late[1] <= late[0]
+    assert any(
+        "replicas were wanted within" in veto.reason for entry in entries for veto in entry.plan.vetoes
+    )

@@ -243,6 +243,16 @@ def test_an_override_waits_for_the_end_of_a_pause() -> None:
     assert chain.asked(100.0, 2, 2) == 3
 
 
+def test_changes_have_a_budget() -> None:
+    chain = Chain(only(max_changes=2, changes_window_s=600.0))
+    assert chain.asked(0.0, 2, 3) == 3
+    assert chain.asked(300.0, 3, 4) == 4
+    assert chain.asked(330.0, 4, 5) == "2 changes within the last 600 s; the budget is 2"
+    assert chain.asked(600.0, 4, 5) == 5
+    both = app(2000.0, *(one(2000.0, 2, operator=name) for name in ("a", "b", "c")))
+    assert len(chain.round(both, {"a": (3,), "b": (3,), "c": (3,)}).granted) == 2
+
+
 # --- When more does not help. -------------------------------------------------------------------
 
 
@@ -328,6 +338,7 @@ def test_where_nothing_was_measured_of_what_is_processed_the_benefit_of_the_doub
         ({"min_replicas": {"c": 3}, "max_replicas": {"c": 2}}, "min_replicas=3 above max_replicas=2"),
         ({"max_cost": 0.0}, "max_cost=0"),
         ({"max_nodes": 0}, "max_nodes=0"),
+        ({"max_changes": 0}, "max_changes=0"),
         ({"least_improvement": 1.0}, "least_improvement=1"),
         ({"needed_metrics": ("latency",)}, "needed metric 'latency': unknown"),
     ],
