@@ -83,6 +83,8 @@ class LiveRun:
             NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in self.settings.kinds
         )
         self.graph = chain_graph(self.app)
+        limits = [self.app.objective.for_path(path) for path in self.app.graph().paths]
+        self.objective_s = max(limits)  # TODO
         self.work = self.settings.out / "work"
 
     def run(self) -> Summary:
@@ -194,7 +196,7 @@ class LiveRun:
             application=self.app.name,
             policy=self.settings.policy,
             finished=not self.stopping.is_set(),
-            objective_s=self.app.objective.response_time_s,
+            objective_s=self.objective_s,
             intervals=self.intervals,
             took=self.took,
             records=self.records,
