@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from errno import EACCES, EISDIR, ENOTDIR
 from pathlib import Path
 
 from penstock.domain.errors import InputError
@@ -9,15 +10,17 @@ from penstock.domain.errors import InputError
 
 def check_can_write(path: Path) -> None:
     """Refuse an output that could not be written, before the work whose result it is to hold."""
-    if path.is_dir():
-        raise InputError(f"{path}: cannot write: Is a directory")
-    existing = (
-        path if path.exists() else next(parent for parent in path.absolute().parents if parent.exists())
-    )
-    if existing != path and not existing.is_dir():
-        raise InputError(f"{path}: cannot write: {existing} is not a directory")
-    if not os.access(existing, os.W_OK):
-        raise InputError(f"{path}: cannot write: Permission denied")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        there = path.exists()
+        existing = path if there else next(parent for parent in path.absolute().parents if parent.exists())
+        if not there and not existing.is_dir():
+            raise NotADirectoryError(ENOTDIR, f"{existing} is not a directory")
+        if not os.access(existing, os.W_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+    except OSError as problem:  # also of looking: a name too long, a directory that may not be entered
+        raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -5,6 +5,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from penstock.compiled import Floats
+from penstock.domain.errors import InputError
 from penstock.experiments.catalogue import operator_of
 from penstock.experiments.run import world_of
 from penstock.experiments.spec import Spec
@@ -56,3 +57,19 @@ def test_an_episode_ends_with_the_trace() -> None:
 def test_a_start_outside_the_trace_is_refused() -> None:
     with pytest.raises(ValueError, match="start=9"):
         make(np.full(5, 10.0)).reset(options={"start": 9})
+
+
+@pytest.mark.parametrize("action", [-1, 99])
+def test_an_action_that_does_not_exist_is_refused(walk: Floats, action: int) -> None:
+    env = make(walk)
+    env.reset(seed=1)
+    with pytest.raises(InputError, match=f"action .*{action}"):
+        env.step(np.int64(action))
+
+
+def test_after_the_end_there_is_no_step() -> None:
+    env = make(np.array([10.0, 20.0]))
+    env.reset(seed=1)
+    env.step(np.int64(0))
+    with pytest.raises(InputError, match="reset"):
+        env.step(np.int64(0))

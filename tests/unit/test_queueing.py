@@ -326,3 +326,20 @@ def test_a_time_of_a_curve_that_is_not_positive_or_falls_is_refused(time_s: floa
 def test_a_curve_with_a_hole_in_it_is_refused(rate: float, time_s: float) -> None:
     with pytest.raises(InputError):
         MeasuredCurve(rates=(1.0, rate, 3.0), times_s=(0.1, time_s, 0.3))
+
+
+@pytest.mark.parametrize(
+    ("mean", "scv"), [(-1.0, 1.0), (0.0, 1.0), (nan, 1.0), (inf, 1.0), (0.01, -3.0), (0.01, nan)]
+)
+def test_a_queue_that_cannot_be_is_refused(mean: float, scv: float) -> None:
+    with pytest.raises(InputError, match="must be"):
+        m_g_1(mean, scv)
+
+
+def test_a_wait_measured_on_a_fast_node_is_compared_with_the_wait_predicted_there() -> None:
+    model = g_g_1(0.01, 1.0, 1.0)
+    predicted = waiting_time(model, 100.0, 2.0)
+    assert predicted == pytest.approx(0.5 / 0.5 * 0.005)  # M/M/1 at 50 %, service 5 ms
+    assert corrected(model, rate=100.0, measured_wait_s=3 * predicted, speed=2.0).correction == pytest.approx(
+        3
+    )

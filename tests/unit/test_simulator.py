@@ -13,6 +13,7 @@ from penstock.control.journal import Entry
 from penstock.control.loop import Controller, first_memory, tick
 from penstock.control.settings import UNGUARDED
 from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
 from penstock.experiments import plain
@@ -191,3 +192,9 @@ def test_ten_node_types_with_twenty_replicas_run_on_hashed_tables(walk: Floats) 
         outcome = run_spec(Spec(policy=policy, infrastructure="A:10", max_replicas=20), walk)
         assert outcome.slots == walk.size
         assert 0 < outcome.avg_cost < 1
+
+
+@pytest.mark.parametrize("rates", [[1.0, np.nan], [-1.0], [], [[1.0, 2.0]]])
+def test_what_is_no_trace_is_refused_in_python_too(rates: list[float]) -> None:
+    with pytest.raises(InputError, match="trace 'rates'"):
+        run_spec(Spec(policy="threshold-c"), np.array(rates))

@@ -175,12 +175,18 @@ def gather(
         raise InputError(f"--update '{update}': choose equation or published")
     if application is not None:
         graph_named(application, max_replicas)
+        if service_rate is not None or service_scv is not None:
+            raise InputError(
+                f"--application {application}: its operators have service times of their own; "
+                "leave out --service-rate and --service-scv"
+            )
     whole = read_trace(trace) if trace else day_and_week(slots=slots or SYNTHETIC_SLOTS, seed=1)
     if slots is not None and slots > whole.rates.size:
         raise InputError(f"--slots {slots}: trace '{whole.name}' has {whole.rates.size}")
     shown = whole.first(slots) if slots else whole
     change = _change("--rate-change", rate_change, shown.rates.size)
-    workload = _workload(whole, preset, service_rate, max_rate)
+    any_rate = 1.0  # the graph says how fast its operators are
+    workload = _workload(whole, preset, service_rate if application is None else any_rate, max_rate)
     spec = Spec(
         policy="fixed",
         infrastructure=infrastructure,
@@ -243,7 +249,9 @@ def _change(option: str, text: str | None, slots: int) -> Change | None:
     factor, at, when = text.partition("@")
     try:
         moment = float(when)
-        change = Change(slot=round(moment * slots) if moment < 1 else int(moment), factor=float(factor))
+        if moment < 0:
+            raise InputError("slots count from 0")
+        change = Change(slot=int(moment * slots if moment < 1 else moment), factor=float(factor))
     except InputError as problem:
         raise InputError(f"{option} '{text}': {problem}") from None
     except (ValueError, OverflowError):

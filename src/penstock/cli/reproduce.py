@@ -101,7 +101,7 @@ def _traces(data: Path | None) -> Traces:
     places = [given] if given else [Path(place) for place in _USUAL_PLACES]
     for place in places:
         rates = place / "rates"
-        if (rates / "taxi.txt").exists():
+        if _exists(rates / "taxi.txt"):
             return Traces(
                 taxi=read_trace(rates / "taxi.txt").rates,
                 taxi_last_month=read_trace(rates / "taxi-last-month.txt").rates,
@@ -109,3 +109,10 @@ def _traces(data: Path | None) -> Traces:
             )
     looked = ", ".join(str(place / "rates") for place in places)
     raise InputError(f"no taxi.txt in {looked}; give the directory of the published traces with --data")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long, a directory that may not be entered
+        return False

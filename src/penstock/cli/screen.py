@@ -17,10 +17,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
-out = Console(highlight=False)
+# No markup: names of files and policies are shown as they are, square brackets and all.
+out = Console(highlight=False, markup=False)
 if not out.is_terminal:
     out.width = 200  # rich takes a pipe for a terminal of 80 columns, and would cut figures off
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, markup=False)
 
 
 def print_json(value: Any) -> None:
@@ -41,13 +42,13 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 def progress(what: str, total: int | None) -> Iterator["Bar"]:
     """A bar on standard error while something long goes on."""
     columns = (
-        TextColumn("[progress.description]{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err, transient=True) as bars:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
         yield Bar(bars, bars.add_task(what, total=total))
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli import options, screen
+from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.experiments.catalogue import check_policy_name
 from penstock.experiments.run import Outcome, run_spec
@@ -62,6 +63,8 @@ def simulate(
     check_policy_name(policy)
     if history is not None:
         check_can_write(history)
+        if trace is not None and history.exists() and trace.exists() and history.samefile(trace):
+            raise InputError(f"--history {history}: that is the trace; give another file")
     inputs = options.gather(
         trace=trace,
         slots=slots,

@@ -35,7 +35,8 @@ class TraceStatistics:
 def describe(trace: Trace, *, levels: int, max_rate: float) -> TraceStatistics:
     """The statistics of a trace, with rates discretised as the learners do."""
     rates = trace.rates
-    level = np.minimum(np.floor(rates / (max_rate / levels)), levels - 1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a top rate of next to nothing
+        level = np.fmin(np.floor(rates / (max_rate / levels)), levels - 1)
     p5, median, p95, p99, p999 = (float(p) for p in np.percentile(rates, [5, 50, 95, 99, 99.9]))
     return TraceStatistics(
         slots=rates.size,

@@ -7,14 +7,16 @@ from penstock.domain.errors import InputError
 from penstock.domain.trace import SLOTS_PER_DAY, Trace
 
 DAY_AND_WEEK = "day-and-week"
+MOST_SLOTS = 100_000_000  # 190 years
+LARGEST_MEAN = 1e12  # tuples/s
 
 
 def day_and_week(*, slots: int, seed: int, mean_rate: float = 330.0) -> Trace:
     """A day with two peaks and a quiet night, quieter weekends, correlated noise and rare bursts."""
-    if slots < 1:
-        raise InputError(f"slots={slots}; a trace has at least one")
-    if not mean_rate > 0:
-        raise InputError(f"mean rate {mean_rate:g} tuples/s; it must be positive")
+    if not 1 <= slots <= MOST_SLOTS:
+        raise InputError(f"slots={slots}; a trace has at least one, and at most {MOST_SLOTS:,} are made up")
+    if not 1 <= mean_rate <= LARGEST_MEAN:
+        raise InputError(f"mean rate {mean_rate:g} tuples/s; from 1 to {LARGEST_MEAN:g}")
     shape_rng, noise_rng, burst_rng = np.random.default_rng(seed).spawn(3)
     slot = np.arange(slots)
     day = 2 * np.pi * (slot % SLOTS_PER_DAY) / SLOTS_PER_DAY

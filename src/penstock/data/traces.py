@@ -23,8 +23,8 @@ def read_trace(path: Path) -> Trace:
         raise InputError(f"{path}: empty; a trace has one number per line")
     try:
         rates = np.array(lines, dtype=np.float64)
-        # Python reads 1_000 as a thousand; in a trace it is a slip.
-        usable = "_" not in text and bool(((rates >= 0) & (rates <= LARGEST_RATE)).all())
+        # Python reads 1_000 and digits of other scripts; in a trace they are slips.
+        usable = "_" not in text and text.isascii() and bool(((rates >= 0) & (rates <= LARGEST_RATE)).all())
     except ValueError:
         usable = False
     if not usable:
@@ -34,16 +34,17 @@ def read_trace(path: Path) -> Trace:
 
 def _first_bad_line(path: Path, lines: list[str]) -> str:
     for number, line in enumerate(lines, start=1):
+        shown = line.strip()[:40]
         try:
-            rate = float(line.replace("_", "?"))
+            rate = float(line.replace("_", "?") if line.isascii() else "?")
         except ValueError:
-            return f"{path}: line {number}: '{line.strip()[:40]}' is not a number"
+            return f"{path}: line {number}: '{shown}' is not a number"
         if not isfinite(rate):
-            return f"{path}: line {number}: '{line.strip()}' is not a finite rate"
+            return f"{path}: line {number}: '{shown}' is not a finite rate"
         if rate < 0:
-            return f"{path}: line {number}: {line.strip()} is negative; rates are tuples per second"
+            return f"{path}: line {number}: {shown} is negative; rates are tuples per second"
         if rate > LARGEST_RATE:
-            return f"{path}: line {number}: {line.strip()} is above {LARGEST_RATE:g} tuples per second"
+            return f"{path}: line {number}: {shown} is above {LARGEST_RATE:g} tuples per second"
     return f"{path}: not a trace"
 
 

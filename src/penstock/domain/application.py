@@ -104,6 +104,8 @@ class Application:
             *(sink.name for sink in self.sinks),
         ]
         for name in names:
+            if not name:
+                raise InputError(f"application '{self.name}': a source, operator or sink has no name")
             if names.count(name) > 1:
                 raise InputError(f"application '{self.name}': '{name}' appears twice")
         for stream in self.streams:

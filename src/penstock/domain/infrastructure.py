@@ -45,6 +45,8 @@ class Link:
     bandwidth_bytes_s: float | None = None  # None = not known
 
     def __post_init__(self) -> None:
+        if self.a == self.b:
+            raise InputError(f"link {self.a}-{self.b}: a link joins two different nodes")
         if not (isfinite(self.delay_s) and self.delay_s >= 0):
             raise InputError(f"link {self.a}-{self.b}: delay_s={self.delay_s}; it cannot be negative")
         if self.bandwidth_bytes_s is not None and not self.bandwidth_bytes_s > 0:

@@ -275,7 +275,8 @@ SEEDED = frozenset({"ql", "ql-pds-plus", "ql-fa"})  # the others do the same wha
 
 def check_policy_name(name: str) -> None:
     if name not in POLICIES:
-        near = difflib.get_close_matches(name, POLICIES, n=1)
+        spelt = name.lower().replace("+", "-plus")
+        near = difflib.get_close_matches(spelt, POLICIES, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"choose one of {', '.join(POLICIES)}"
         raise InputError(f"policy '{name}': unknown; {hint}")
 

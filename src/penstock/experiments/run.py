@@ -13,6 +13,7 @@ from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights
+from penstock.domain.trace import Trace
 from penstock.experiments.catalogue import TRAINING_SLOTS, Operator, Policy, build_policy, operator_of
 from penstock.experiments.presets import FirstReplica
 from penstock.experiments.spec import Spec
@@ -109,7 +110,7 @@ def run_spec(
     spec: Spec, rates: Floats, *, training: Floats | None = None, with_history: bool = False
 ) -> Outcome:
     """Simulate one specification over these rates: one operator, or every operator of an application."""
-    rates = read_only(rates)
+    rates = read_only(Trace("rates", np.asarray(rates, dtype=np.float64)).rates)  # checked
     simulate = _run_operator if spec.application is None else _run_application
     return simulate(spec, rates, rates[-TRAINING_SLOTS:] if training is None else training, with_history)
 

@@ -15,6 +15,7 @@ from penstock.experiments.presets import (
 )
 
 LARGEST_FACTOR = 1e9
+MOST_LEVELS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +59,8 @@ class Spec:
     speed_change: Change | None = None  # of every node type but the last
 
     def __post_init__(self) -> None:
-        if self.max_replicas < 1:
-            raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
-        if self.replicas is not None and self.replicas < 1:
-            raise InputError(f"replicas={self.replicas}; at least one replica must run")
+        self._check_replicas()
+        self._check_learning()
         if not 0 < self.slo_s < inf:
             raise InputError(
                 f"response-time objective {self.slo_s * 1000:g} ms; it must be positive and finite"
@@ -76,6 +75,24 @@ class Spec:
             raise InputError(
                 f"application '{self.application}': prices and speeds change for single operators only"
             )
+
+    def _check_replicas(self) -> None:
+        if self.max_replicas < 1:
+            raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
+        if self.replicas is not None and self.replicas < 1:
+            raise InputError(f"replicas={self.replicas}; at least one replica must run")
+        if self.replicas is not None and self.replicas > self.max_replicas:
+            raise InputError(f"replicas={self.replicas}; more than max_replicas={self.max_replicas}")
+        if self.threshold is not None and not 0 < self.threshold < 1:
+            raise InputError(f"threshold={self.threshold:g}; a utilisation between 0 and 1")
+        if not 0 < self.beta < 1:
+            raise InputError(f"beta={self.beta:g}; a fraction between 0 and 1")
+
+    def _check_learning(self) -> None:
+        if not 0 < self.max_rate < inf:
+            raise InputError(f"max_rate={self.max_rate:g}; it must be positive and finite")
+        if not 1 <= self.levels <= MOST_LEVELS:
+            raise InputError(f"levels={self.levels}; from 1 to {MOST_LEVELS}")
         if not 0 <= self.gamma < 1:
             raise InputError(f"gamma={self.gamma:g}; a discount from 0 up to but not 1")
 

@@ -30,7 +30,8 @@ SETTINGS = (
     "charged before the decision of the slot; QL+PDS blends in the value of the state before the decision, "
     "not of the one after it as eq. (10) says.",
     "QL+PDS+ is told a model that is wrong by chance, and the authors' draws are not known: each note says "
-    "how far apart two means of ten runs may lie; of 24 cells one or two are expected to be further apart.",
+    "how far apart two means of ten runs may lie. By chance alone one or two of 24 cells would be further "
+    "apart than that; four are outside the tolerance, so chance may not be all of it.",
 )
 
 _EXACT, _REPORTED = 0.0, None

@@ -72,6 +72,15 @@ def _model(
     curve_rate: Sequence[float] = (),
     curve_time_s: Sequence[float] = (),
 ) -> QueueModel:
+    if not 0 < service_time_s < np.inf:
+        raise InputError(f"service time {service_time_s} s; it must be positive and finite")
+    for what, value in (
+        ("SCV of arrivals", arrival_scv),
+        ("SCV of service times", service_scv),
+        ("correction", correction),
+    ):
+        if not 0 <= value < np.inf:
+            raise InputError(f"{what} {value}; it must be finite and not negative")
     return QueueModel(
         service_time_s=float(service_time_s),
         arrival_scv=float(arrival_scv),
@@ -136,13 +145,14 @@ def measured(
     )
 
 
-def corrected(model: QueueModel, *, rate: float, measured_wait_s: float) -> QueueModel:
+def corrected(model: QueueModel, *, rate: float, measured_wait_s: float, speed: float = 1.0) -> QueueModel:
     """Fit the model to the last measurement (seed 004, eq. 8): scale waiting by measured/predicted.
 
-    A measured curve is a measurement already and stays as it is.
+    `rate` and the measured wait are those of one replica, on a node of this speed. A measured
+    curve is a measurement already and stays as it is.
     """
     plain = model._replace(correction=1.0)
-    predicted = waiting_time(plain, rate, 1.0)
+    predicted = waiting_time(plain, rate, speed)
     if model.curve_rate.size > 0 or not (0 < predicted < np.inf and 0 <= measured_wait_s < np.inf):
         return model  # nothing was queueing, or the queue was saturated: no ratio to take
     return plain._replace(correction=float(measured_wait_s / predicted))

@@ -25,7 +25,7 @@ class Page:
     def __init__(self, title: str, lead: str) -> None:
         self._title = title
         self._parts = [f"<h1>{escape(title)}</h1>", f"<p class='note'>{escape(lead)}</p>"]
-        self._has_plots = False
+        self._plots = 0
 
     def heading(self, text: str) -> None:
         self._parts.append(f"<h2>{escape(text)}</h2>")
@@ -49,17 +49,18 @@ class Page:
         self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>")
 
     def plot(self, figure: go.Figure) -> None:
-        self._has_plots = True
+        self._plots += 1
         self._parts.append(
             figure.to_html(
                 full_html=False,
+                div_id=f"plot-{self._plots}",  # not plotly's random one: the same run, the same page
                 include_plotlyjs=False,
                 config={"displaylogo": False, "displayModeBar": False, "responsive": True},
             )
         )
 
     def render(self) -> str:
-        script = f"<script>{get_plotlyjs()}</script>" if self._has_plots else ""
+        script = f"<script>{get_plotlyjs()}</script>" if self._plots else ""
         return (
             f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(self._title)}</title>"
             f"<meta name='viewport' content='width=device-width, initial-scale=1'>"

@@ -216,6 +216,18 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["simulate", "--max-rate", "inf"], "max_rate=inf"),
         (["simulate", "--weights", "0.20000001,0.4,0.4"], "they sum to 1.00000001"),
         (["simulate", "--history", "."], "cannot write: Is a directory"),
+        (["simulate", "--history", 300 * "a"], "File name too long"),
+        (["compare", "--out", 300 * "a"], "File name too long"),
+        (["reproduce", "--data", 300 * "a"], "no taxi.txt in"),
+        (["simulate", "--policy", "threshold-c", "--max-rate", "nan"], "max_rate=nan"),
+        (["simulate", "--policy", "threshold-c", "--levels", 24 * "9"], "levels=999"),
+        (["simulate", "--policy", "ql", "--threshold", "nan"], "threshold=nan"),
+        (["simulate", "--policy", "ql", "--beta", "2"], "beta=2"),
+        (["simulate", "--policy", "ql", "--replicas", "11"], "more than max_replicas=10"),
+        (["simulate", "--policy", "QL-PDS+"], "did you mean 'ql-pds-plus'?"),
+        (["simulate", "--rate-change", "2@-0.1"], "slots count from 0"),
+        (["simulate", "--slots", "99999999999"], "slots=99999999999"),
+        (["trace", "synth", "--out", "x.txt", "--mean-rate", "inf"], "mean rate inf"),
         (["simulate", "--no-such-option"], "--no-such-option"),
         (["compare", "--policies", ","], "--policies: name at least one policy"),
         (["compare", "--policies", "ql,nope"], "policy 'nope': unknown"),
@@ -371,3 +383,67 @@ def test_replay_decides_a_journal_again_and_names_the_first_difference(run: Run,
     status, out, err = run("replay", path)
     assert (status, out) == (2, "")
     assert err.startswith(f"penstock: journal {path}: line 1: no JSON")
+
+
+def test_names_with_brackets_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
+    odd = tmp_path / "taxi[bold].txt"
+    status, out, _ = run("trace", "synth", "--out", odd, "--slots", 10)
+    assert status == 0
+    assert "taxi[bold].txt" in out.replace("\n", "")
+    assert "taxi[bold]" in run("trace", "describe", odd)[1]
+    page = tmp_path / "o[" / "red].html"
+    status, out, _ = run("compare", "--trace", odd, "--policies", "fixed", "--out", page)
+    assert status == 0
+    assert "red].html" in out.replace("\n", "")
+
+
+def test_where_there_is_no_terminal_nothing_but_errors_goes_to_standard_error(run: Run, trace: Path) -> None:
+    assert run("compare", "--trace", trace, "--policies", "fixed", "--json")[2] == ""
+    too_many = ("--infrastructure", "A:10", "--max-replicas", 20)
+    status, _, err = run("compare", "--trace", trace, "--policies", "vi", *too_many)
+    assert status == 2
+    assert err.count("\n") == 1
+
+
+def test_the_same_comparison_writes_the_same_page(run: Run, trace: Path, tmp_path: Path) -> None:
+    pages = [tmp_path / f"{threads}.html" for threads in (1, 2)]
+    for threads, page in enumerate(pages, start=1):
+        run("compare", "--trace", trace, "--policies", "ql,fixed", "--threads", threads, "--out", page)
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(
+    run: Run, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("penstock.cli.screen.print_json", full)
+    status, _, err = run("simulate", "--trace", trace, "--json")
+    assert (status, err) == (1, "penstock: cannot go on: No space left on device\n")
+
+
+def test_a_history_does_not_overwrite_its_trace(run: Run, trace: Path) -> None:
+    before = trace.read_text()
+    status, _, err = run("simulate", "--trace", trace, "--history", trace)
+    assert status == 2
+    assert "that is the trace" in err
+    assert trace.read_text() == before
+
+
+def test_an_application_has_service_times_of_its_own(run: Run, tmp_path: Path) -> None:
+    unnamed = tmp_path / "mine.txt"
+    unnamed.write_text("100\n200\n")
+    assert run("simulate", "--application", "diamond", "--trace", unnamed, "--policy", "fixed")[0] == 0
+    status, _, err = run("simulate", "--application", "diamond", "--service-rate", 10)
+    assert status == 2
+    assert "service times of their own" in err
+
+
+def test_a_change_late_in_a_short_run_is_in_it(run: Run, tmp_path: Path) -> None:
+    short = tmp_path / "taxi-short.txt"
+    short.write_text("10\n" * 4)
+    history = tmp_path / "h.csv"
+    words = ("--trace", short, "--policy", "fixed", "--history", history)
+    assert run("simulate", *words, "--rate-change", "2@0.99")[0] == 0
+    assert [line.split(",")[1] for line in history.read_text().splitlines()[1:]] == ["10.0"] * 3 + ["20.0"]

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from penstock.compiled import Floats
+from penstock.domain.errors import InputError
 from penstock.perf.deployments import NOTHING, NOWHERE, after, replicas_at
 from penstock.policies.rl.problem import Problem, known_cost, level_of, unknown_cost
 from penstock.runtimes.sim.episode import World, observe
@@ -20,7 +21,8 @@ class OperatorScalingEnv(gymnasium.Env[Observation, np.int64]):
 
     Observations are replicas per node type and the rate level. Actions are 0 for nothing,
     then one fewer and one more of each node type; one that is not possible does nothing
-    (`info["action_mask"]` says which are). The reward is minus the cost. Reset with
+    (`info["action_mask"]` says which are). The reward is minus the cost, resources charged
+    for the deployment the action leads to, whatever the variant of the world. Reset with
     `options={"start": slot}` to begin elsewhere in the trace.
     """
 
@@ -42,11 +44,15 @@ class OperatorScalingEnv(gymnasium.Env[Observation, np.int64]):
         super().reset(seed=seed)
         self._slot = int((options or {}).get("start", 0))
         if not 0 <= self._slot < self._rates.size - 1:
-            raise ValueError(f"start={self._slot}: the trace has {self._rates.size} slots")
+            raise InputError(f"start={self._slot}: the trace has {self._rates.size} slots")
         self._here = self._first_deployment
         return self._seen(), self._info()
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        if not self.action_space.contains(action):
+            raise InputError(f"action {action!r}: an integer from 0 to {self._actions - 1}")
+        if self._slot >= self._rates.size - 1:
+            raise InputError("the trace is over; reset() before the next step")
         target = after(self._problem.deployments, self._here, int(action))
         done = int(action)
         if target == NOWHERE:
