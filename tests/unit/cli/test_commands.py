@@ -14,7 +14,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.experiments.bench import Figure
-from penstock.experiments.claims import Claim
+from penstock.experiments.claims import Claim, Findings
 from penstock.experiments.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 from penstock.experiments.reproductions import Reproduction
 from penstock.journal_file import JournalFile
@@ -268,7 +268,7 @@ def test_an_output_that_cannot_be_written_is_named_before_the_work(
     def worked(*_: object, **__: object) -> None:
         raise AssertionError("the work began")
 
-    monkeypatch.setattr("penstock.cli.simulate.run_spec", worked)
+    monkeypatch.setattr("penstock.cli.simulate.run_any", worked)
     monkeypatch.setattr("penstock.cli.compare.run_specs", worked)
     (tmp_path / "taken").write_text("a file")
     for words in (("simulate", "--history"), ("compare", "--out")):
@@ -294,7 +294,7 @@ def test_ctrl_c_says_so_and_is_a_failed_run(run: Run, monkeypatch: pytest.Monkey
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("penstock.cli.simulate.run_spec", interrupted)
+    monkeypatch.setattr("penstock.cli.simulate.run_any", interrupted)
     status, out, err = run("simulate")
     assert (status, out, err.strip()) == (1, "", "penstock: interrupted")
 
@@ -324,7 +324,7 @@ def test_reproduce_gives_the_list_of_claims_and_a_page(
         Claim(id="a", source="seed 1", printed=".5", measured=0.5, shown=".5", tolerance=0.0),
         Claim(id="b", source="seed 1", printed=".5", measured=0.7, shown=".7", tolerance=0.02, note="chance"),
     ]
-    pretended = Reproduction(title="A table", settings=("as it was",), run=lambda *_: claims)
+    pretended = Reproduction(title="A table", settings=("as it was",), run=lambda *_: Findings(claims=claims))
     monkeypatch.setattr("penstock.cli.reproduce.REPRODUCTIONS", {"a-table": pretended})
     page = tmp_path / "page.html"
     status, out, _ = run("reproduce", "--data", rates_directory.parent, "--json", "--out", page)
@@ -383,6 +383,53 @@ def test_replay_decides_a_journal_again_and_names_the_first_difference(run: Run,
     status, out, err = run("replay", path)
     assert (status, out) == (2, "")
     assert err.startswith(f"penstock: journal {path}: line 1: no JSON")
+
+
+def test_an_application_is_simulated_under_an_application_policy(run: Run, trace: Path) -> None:
+    words = ("--application", "diamond", "--application-policy", "lohrmann-0", "--infrastructure", "A:1")
+    status, out, err = run("simulate", "--trace", trace, *words, "--json")
+    assert (status, err) == (0, "")
+    answer = json.loads(out)
+    assert (answer["policy"], answer["application_policy"]) == (None, "lohrmann-0")
+    assert answer["downtime_pct"] == pytest.approx(answer["reconfigurations_pct"] / 6, rel=0.05)
+    status, out, _ = run("simulate", "--trace", trace, *words)
+    assert status == 0
+    assert "lohrmann-0 (application)" in out
+    assert "downtime" in out
+
+
+def test_application_policies_are_compared_side_by_side(run: Run, trace: Path) -> None:
+    words = ("--application", "pipeline", "--policies", "threshold-c,threshold-s", "--infrastructure", "A:3")
+    managers = ("--application-policies", "nobody,token-bucket,drs-s")
+    status, out, _ = run("compare", "--trace", trace, *words, *managers, "--json")
+    assert status == 0
+    assert {row["policy"] for row in json.loads(out)["policies"]} == {
+        "threshold-c",
+        "threshold-s",
+        "threshold-c + token-bucket",
+        "threshold-s + token-bucket",
+        "drs-s (application)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--application-policy", "drs-c"), "give --application"),
+        (("--application", "diamond", "--application-policy", "drs"), "did you mean 'drs-"),
+        (("--application", "diamond", "--slo-ms", 3), "path split-slow-join takes 5.009 ms"),
+        (("--application", "diamond", "--path-slo-ms", "split-join=9"), "no path split-join"),
+        (("--application", "diamond", "--path-slo-ms", "split"), "--path-slo-ms 'split'"),
+        (("--application", "top-routes"), "--application-policy grant-all"),
+    ],
+)
+def test_what_cannot_be_simulated_is_one_line_that_says_which(
+    run: Run, trace: Path, words: tuple[object, ...], message: str
+) -> None:
+    status, out, err = run("simulate", "--trace", trace, *words)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
 
 
 def test_names_with_brackets_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
