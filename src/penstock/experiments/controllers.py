@@ -24,9 +24,9 @@ from penstock.experiments.catalogue import (
 )
 from penstock.experiments.spec import Spec
 from penstock.perf.latency import naive_shares
+from penstock.perf.traffic import visits
 from penstock.policies.application.grant_all import GrantAll
 from penstock.policies.application.token_bucket import TokenBucket
-from penstock.runtimes.sim.application import visits
 
 TRAINING_SLOTS = 100_000
 

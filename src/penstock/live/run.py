@@ -83,8 +83,9 @@ class LiveRun:
             NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in self.settings.kinds
         )
         self.graph = chain_graph(self.app)
-        limits = [self.app.objective.for_path(path) for path in self.app.graph().paths]
-        self.objective_s = max(limits)  # TODO
+        if self.app.objective.response_time_s is None or self.app.objective.per_path_s:
+            raise InputError(f"application '{self.app.name}': a live run has one response time for all paths")
+        self.objective_s = self.app.objective.response_time_s
         self.work = self.settings.out / "work"
 
     def run(self) -> Summary:
