@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 SOURCE = "trips"
 SOURCE_SCHEMA = "number long, entered_s double, line string"
 RESULTS = "globalRank"
-END_LINE = "#end"  # the last line of a finite input: nothing follows
+END_LINE = "#end-of-input"  # the last line of a finite input: nothing follows
 BUCKETS = 24
 CLOCK = -1  # the bucket of the beats, which holds no routes
 TRIP, BEAT, LATEST = "trip", "beat", "latest"  # kinds of rows that metronome sends
