@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 WINDOW_S = 30 * 60
 LISTED = 10
 # The centre of cell 1.1, and what 500 m are in degrees; the first component grows east, the second south.
@@ -30,6 +33,20 @@ class Trip(NamedTuple):
     pickup_s: int
     dropoff_s: int
     route: int
+
+
+_TRIP = np.dtype(
+    [("number", "i8"), ("entered_s", "f8"), ("pickup_s", "i8"), ("dropoff_s", "i8"), ("route", "i8")]
+)
+Trips = npt.NDArray[np.void]  # of _TRIP: a window has many, and few of them come or go at a time
+
+
+def trips_array(trips: Sequence[Trip]) -> Trips:
+    return np.array(list(trips), dtype=_TRIP)
+
+
+def _listed(trips: Trips) -> list[Trip]:
+    return [Trip(*numbers) for numbers in trips.tolist()]
 
 
 class Standing(NamedTuple):
@@ -69,11 +86,16 @@ def cells_of(route: int) -> tuple[str, str]:
     return f"{parts[0]}.{parts[1]}", f"{parts[2]}.{parts[3]}"
 
 
-@dataclass
 class _Counts:
     """Counts of a window while time passes."""
 
-    of: dict[int, Standing] = field(default_factory=dict)
+    def __init__(self, trips: Trips) -> None:
+        newest_first = trips[::-1]
+        _, latest, counts = np.unique(newest_first["route"], return_index=True, return_counts=True)
+        self.of = {
+            trip.route: Standing(count, trip)
+            for trip, count in zip(_listed(newest_first[latest]), counts.tolist(), strict=True)
+        }
 
     def add(self, trip: Trip) -> None:
         known = self.of.get(trip.route)
@@ -94,24 +116,19 @@ class _Counts:
         return any(order(self.of[route]) > last for route in touched if route in self.of)
 
 
-def leaders_over_time(
-    trips: Iterable[Trip], since_s: int, until_s: int
-) -> Iterator[tuple[int, tuple[Standing, ...]]]:
+def leaders_over_time(trips: Trips, since_s: int, until_s: int) -> Iterator[tuple[int, tuple[Standing, ...]]]:
     """At every time from `since_s`, before `until_s`, when other routes lead or their counts change.
 
-    `trips` are all that have a part in it: dropped off less than 30 minutes before `since_s`, or later.
+    `trips` are in order, and all that have a part in it: those that leave at `since_s` or later.
     """
-    ordered = sorted(trips, key=lambda trip: (trip.dropoff_s, trip.number))
-    counts = _Counts()
-    arriving = deque(ordered)
-    leaving = deque(trip for trip in ordered if trip.dropoff_s + WINDOW_S >= since_s)
-    while arriving and arriving[0].dropoff_s < since_s:
-        trip = arriving.popleft()
-        if trip.dropoff_s + WINDOW_S >= since_s:
-            counts.add(trip)
+    dropoff_s = trips["dropoff_s"]
+    leaves_s = dropoff_s + WINDOW_S
+    counts = _Counts(trips[dropoff_s < since_s])
+    arriving = deque(_listed(trips[(dropoff_s >= since_s) & (dropoff_s < until_s)]))
+    leaving = deque(_listed(trips[(leaves_s >= since_s) & (leaves_s < until_s)]))
+    moments = {trip.dropoff_s for trip in arriving} | {trip.dropoff_s + WINDOW_S for trip in leaving}
     leaders = ranked(counts.of.values())
-    moments = {trip.dropoff_s + ahead for trip in ordered for ahead in (0, WINDOW_S)}
-    for now_s in sorted(moment for moment in moments if since_s <= moment < until_s):
+    for now_s in sorted(moments):
         touched = set()
         while arriving and arriving[0].dropoff_s == now_s:
             trip = arriving.popleft()
@@ -127,12 +144,12 @@ def leaders_over_time(
                 yield now_s, leaders
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class BucketWindow:
     """What a bucket remembers: its trips of the last 30 minutes, and up to when it has answered."""
 
     closed_s: int = 0  # everything before has arrived and was answered
-    trips: tuple[Trip, ...] = ()
+    trips: Trips = field(default_factory=lambda: trips_array([]))  # in order
 
     def advanced(
         self, arrived: Iterable[Trip], times: Iterable[int]
@@ -145,10 +162,16 @@ class BucketWindow:
         reached = set(times)
         until_s = max((time for time in reached if time != NEVER_S), default=self.closed_s)
         until_s = max(until_s, self.closed_s) + (NEVER_S in reached)
-        trips = (*self.trips, *(trip for trip in arrived if trip.dropoff_s >= self.closed_s))
+        new = trips_array([trip for trip in arrived if trip.dropoff_s >= self.closed_s])
+        trips = np.concatenate([self.trips, new])
+        trips = trips[np.lexsort((trips["number"], trips["dropoff_s"]))]
         answers = list(leaders_over_time(trips, self.closed_s, until_s))
-        kept = tuple(trip for trip in trips if trip.dropoff_s + WINDOW_S >= until_s)
-        return BucketWindow(until_s, kept), answers
+        return BucketWindow(until_s, trips[trips["dropoff_s"] + WINDOW_S >= until_s]), answers
+
+    @classmethod
+    def from_bytes(cls, closed_s: int, packed: bytes) -> "BucketWindow":
+        """With trips as `trips.tobytes()` gave them."""
+        return cls(closed_s, np.frombuffer(packed, dtype=_TRIP))
 
 
 @dataclass(frozen=True, slots=True)

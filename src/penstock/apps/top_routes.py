@@ -20,8 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from penstock.apps.routes import (
     CELL_EAST,
     CELL_SOUTH,
@@ -241,9 +239,9 @@ def _count(key: tuple[int], frames: "Iterator[Frame]", state: "GroupState") -> "
         beats = [Leaders(beat.dropoff_s, CLOCK, (Standing(0, beat),)) for beat in trips]
         yield pd.DataFrame(_columns(beats))
         return
-    window = BucketWindow(state.get[0], _unpacked(state.get[1])) if state.exists else BucketWindow()
+    window = BucketWindow.from_bytes(*state.get) if state.exists else BucketWindow()
     window, answers = window.advanced(trips, (time.dropoff_s for time in times))
-    state.update((window.closed_s, _packed(window.trips)))
+    state.update((window.closed_s, window.trips.tobytes()))
     if answers:
         yield pd.DataFrame(_columns([Leaders(at_s, key[0], best) for at_s, best in answers]))
 
@@ -285,19 +283,6 @@ def _leaders(row: Mapping[str, Any]) -> Leaders:
     """One row of `_LEADERS_SCHEMA`."""
     standings = zip(*(row[name] for name in _STANDING_COLUMNS), strict=True)
     return Leaders(row["at_s"], row["bucket"], tuple(map(raised, standings)))
-
-
-_PACKED = np.dtype(
-    [("number", "i8"), ("entered_s", "f8"), ("pickup_s", "i8"), ("dropoff_s", "i8"), ("route", "i8")]
-)
-
-
-def _packed(trips: Sequence[Trip]) -> bytes:
-    return np.array(list(trips), dtype=_PACKED).tobytes()
-
-
-def _unpacked(packed: bytes) -> tuple[Trip, ...]:
-    return tuple(Trip(*numbers) for numbers in np.frombuffer(packed, dtype=_PACKED).tolist())
 
 
 def challenge_rows(results: StreamLog) -> Iterator[str]:
