@@ -18,13 +18,23 @@ if TYPE_CHECKING:
 _PLACES = (os.environ.get("PENSTOCK_DATA", ""), "../shared/data")
 
 
-def shared_rates() -> Path:
-    """The directory of real traces; the test skips where there is none."""
+def shared_data(name: str) -> Path:
+    """A directory of real data; the test skips where there is none."""
     root = Path(__file__).parent.parent
     for place in _PLACES:
-        if place and (found := (root / place / "rates")).is_dir():
+        if place and (found := (root / place / name)).is_dir():
             return found
-    pytest.skip("needs the real traces: ../shared/data/rates or PENSTOCK_DATA")
+    pytest.skip(f"needs real data: ../shared/data/{name} or PENSTOCK_DATA")
+
+
+def shared_rates() -> Path:
+    return shared_data("rates")
+
+
+@pytest.fixture(scope="session")
+def recorded_trips() -> list[str]:
+    """Ten thousand lines of DEBS 2015."""
+    return (shared_data("debs2015") / "trips-10004.csv").read_text().splitlines()
 
 
 @pytest.fixture(scope="session")

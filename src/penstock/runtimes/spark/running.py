@@ -73,7 +73,9 @@ class RunningApp:
         self.measurements = Measurements()
         self.queries: dict[str, StreamingQuery] = {}
         self._schemas: dict[str, str] = dict(app.sources)
-        self._profiles = {name: profile(chain.tag) for name, chain in self.chains.items()}
+        # A local[n] master has no workers to choose among.
+        placed = not str(spark.sparkContext.master).startswith("local")
+        self._profiles = {name: profile(chain.tag) if placed else None for name, chain in self.chains.items()}
         for stream in (*app.sources, *(chain.output for chain in self.chains.values())):
             readers = app.readers(stream)
             # The monitor counts what is published, so nothing goes before it has seen it.
