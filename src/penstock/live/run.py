@@ -47,9 +47,11 @@ _RESTARTS = 5  # of a query that failed, before the run gives up
 
 
 class Feeder(Protocol):
-    """Brings tuples into the sources in a thread of its own; `problem` says why it ended early."""
+    """Brings tuples into the sources in a thread of its own."""
 
-    problem: str | None
+    @property
+    def problem(self) -> str | None:
+        """Why it ended when it should not have."""
 
     def start(self) -> None: ...
 

@@ -67,8 +67,9 @@ class Measurements:
 class RunningApp:
     """Starts an application's queries and keeps them going."""
 
-    def __init__(self, app: App, spark: "SparkSession", work: Path) -> None:
-        self.app, self.spark, self.work = app, spark, work
+    def __init__(self, app: App, spark: "SparkSession", work: Path, *, trigger_s: float = 0.5) -> None:
+        """A micro-batch every `trigger_s` at most: a rest between them leaves room to see the load in."""
+        self.app, self.spark, self.work, self.trigger_s = app, spark, work, trigger_s
         self.chains = {chain.name: chain for chain in app.chains()}
         self.measurements = Measurements()
         self.queries: dict[str, StreamingQuery] = {}
@@ -127,6 +128,7 @@ class RunningApp:
             .outputMode(chain.output_mode)
             .foreachBatch(lambda batch, epoch: self._publish(chain, batch, epoch))
             .option("checkpointLocation", str(self.checkpoint(name)))
+            .trigger(processingTime=f"{self.trigger_s} seconds")
             .start()
         )
 
