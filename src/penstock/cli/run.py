@@ -115,6 +115,7 @@ def run(
         screen.err.print(f"penstock: {problem}")
         raise typer.Exit(1) from problem
     said = export_results(name, app, live.work, out / "results")
+    write_whole(out / "report.html", _page(live, summary, name))
     write_whole(finished, screen.json_text(summary.as_json()))
     if json_output:
         screen.print_json(summary.as_json())
@@ -161,6 +162,34 @@ def _view(interval: "Interval", objective_s: float) -> "Table":
         )
     table.caption = "\n".join((*interval.changed, *interval.reasons)[:6])
     return table
+
+
+def _page(live: "LiveRun", summary: "Summary", name: str) -> str:
+    from penstock.live.record import row
+    from penstock.reports.live_run import live_page
+
+    def moment(value: float | None) -> str:
+        return "-" if value is None else f"{value:.1f}"
+
+    return live_page(
+        title=f"{name} under {summary.policy}",
+        setting=f"On Spark, {summary.seconds:.0f} s; response time at most {live.objective_s:g} s.",
+        figures=_cells(summary),
+        rows=[row(interval) for interval in live.intervals],
+        objective_s=live.objective_s,
+        changes=[
+            (
+                record.operator,
+                moment(record.granted_at_s),
+                moment(record.node_ready_at_s),
+                moment(record.first_task_at_s),
+                moment(record.ended_at_s),
+                moment(record.downtime_s),
+                record.outcome.value,
+            )
+            for record in live.records
+        ],
+    )
 
 
 def _cells(summary: "Summary") -> list[tuple[str, str]]:
