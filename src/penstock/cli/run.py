@@ -131,18 +131,19 @@ def _watched(live: "LiveRun") -> "Summary":
         return live.run()
     with Live(console=screen.err, refresh_per_second=2, transient=True) as view:
         live.said = view.update
-        live.shown = lambda interval: view.update(_view(interval, live.objective_s))
+        live.shown = lambda interval: view.update(_view(interval, live))
         return live.run()
 
 
-def _view(interval: "Interval", objective_s: float) -> "Table":
+def _view(interval: "Interval", live: "LiveRun") -> "Table":
     """What goes on now: rates, response time against the objective, replicas, decisions and why."""
     from rich.table import Table
 
     seen = interval.seen
     response = "-" if seen.response_time_s is None else f"{seen.response_time_s:.1f} s"
     table = Table(
-        title=f"{seen.at_s:.0f} s   response {response} (objective {objective_s:g} s)", title_justify="left"
+        title=f"{seen.at_s - live.began_s:.0f} s   response {response} (objective {live.objective_s:g} s)",
+        title_justify="left",
     )
     for column in ("operator", "replicas", "tuples/s", "response", "utilisation", "backlog"):
         table.add_column(column, justify="left" if column == "operator" else "right")
@@ -168,14 +169,14 @@ def _page(live: "LiveRun", summary: "Summary", name: str) -> str:
     from penstock.live.record import row
     from penstock.reports.live_run import live_page
 
-    def moment(value: float | None) -> str:
-        return "-" if value is None else f"{value:.1f}"
+    def moment(at_s: float | None) -> str:
+        return "-" if at_s is None else f"{at_s - live.began_s:.1f}"
 
     return live_page(
         title=f"{name} under {summary.policy}",
         setting=f"On Spark, {summary.seconds:.0f} s; response time at most {live.objective_s:g} s.",
         figures=_cells(summary),
-        rows=[row(interval) for interval in live.intervals],
+        rows=[row(interval, live.began_s) for interval in live.intervals],
         objective_s=live.objective_s,
         changes=[
             (
@@ -184,7 +185,7 @@ def _page(live: "LiveRun", summary: "Summary", name: str) -> str:
                 moment(record.node_ready_at_s),
                 moment(record.first_task_at_s),
                 moment(record.ended_at_s),
-                moment(record.downtime_s),
+                f"{record.downtime_s:.1f}",
                 record.outcome.value,
             )
             for record in live.records

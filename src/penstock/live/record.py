@@ -52,12 +52,13 @@ def summary(
     took: Sequence[tuple[float, int]],
     records: Sequence[Record],
     node_types: Sequence[NodeType],
+    began_s: float,
     seconds: float,
 ) -> Summary:
     """`took` has (response time, tuples) of everything that left the application."""
     judged = [i.seen.response_time_s for i in intervals if i.seen.response_time_s is not None]
     late = sum(1 for response_s in judged if response_s > objective_s)
-    replica_s, cost, before_s = 0.0, 0.0, 0.0
+    replica_s, cost, before_s = 0.0, 0.0, began_s
     for interval in intervals:
         length_s = max(interval.seen.at_s - before_s, 0.0)
         before_s = interval.seen.at_s
@@ -77,7 +78,7 @@ def summary(
         response_time_p50_s=overall.p50_s,
         response_time_p95_s=overall.p95_s,
         response_time_p99_s=overall.p99_s,
-        average_replicas=replica_s / before_s if before_s else 0.0,
+        average_replicas=replica_s / (before_s - began_s) if before_s > began_s else 0.0,
         replica_seconds=replica_s,
         cost=cost,
         reconfigurations=sum(1 for record in changes if not record.repair),
@@ -85,11 +86,11 @@ def summary(
     )
 
 
-def row(interval: Interval) -> dict[str, Any]:
-    """One interval as a flat row, for a table."""
+def row(interval: Interval, began_s: float) -> dict[str, Any]:
+    """One interval as a flat row, for a table; times from the start of the run."""
     seen = interval.seen
     cells: dict[str, Any] = {
-        "at_s": seen.at_s,
+        "at_s": seen.at_s - began_s,
         "source_rate": seen.source_rate,
         "response_time_s": seen.response_time_s,
         "response_time_p50_s": seen.response_time_p50_s,

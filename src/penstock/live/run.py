@@ -78,6 +78,7 @@ class LiveRun:
     records: list[Record] = field(default_factory=list)
     took: list[tuple[float, int]] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
+    began_s: float = field(default_factory=time.time)  # when everything was up
     _restarts: int = 0
 
     def __post_init__(self) -> None:
@@ -95,7 +96,6 @@ class LiveRun:
         settings = self.settings
         settings.out.mkdir(parents=True, exist_ok=True)
         kinds = {kind.name: kind for kind in settings.kinds}
-        began_s = time.time()
         with (
             LocalCluster(work=self.work / "cluster", kinds=kinds, port=settings.master_port) as cluster,
             JournalFile(settings.out / "journal.jsonl") as journal,
@@ -111,11 +111,11 @@ class LiveRun:
             most = max(chain.max_replicas for chain in self.app.chains())
             spark = session(self.app.name, cluster.master_url, most_replicas=most, work=self.work)
             try:
-                self._controlled(spark, cluster, workers, journal, began_s)
+                self._controlled(spark, cluster, workers, journal)
             finally:
                 spark.stop()
         self._write_metrics()
-        return self._summary(time.time() - began_s)
+        return self._summary(time.time() - self.began_s)
 
     def _controlled(
         self,
@@ -123,7 +123,6 @@ class LiveRun:
         cluster: LocalCluster,
         workers: Mapping[str, Sequence[Worker]],
         journal: JournalFile,
-        began_s: float,
     ) -> None:
         running = RunningApp(self.app, spark, self.work)
         names = [kind.name for kind in self.settings.kinds]
@@ -132,22 +131,23 @@ class LiveRun:
             self.records.append(record)
             journal.append(Reconfigured(record=record))
 
-        actuator = SparkActuator(running, spark, cluster, names, began_s=began_s, ended=ended)
+        actuator = SparkActuator(running, spark, cluster, names, ended=ended)
         actuator.adopt(workers)
         running.summon(within_s=_EXECUTORS_S)
         running.start()
-        monitor = SparkMonitor(running, spark, actuator, names, began_s=began_s)
+        monitor = SparkMonitor(running, spark, actuator, names)
         feeder = self.feeder_of({source: Feed(running.log(source)) for source in self.app.sources})
         feeder.start()
         self.said("queries running")
         try:
             brain = _Brain(self, journal)
-            deadline_s = began_s + 60 * self.settings.minutes if self.settings.minutes else None
-            next_s = time.time() + self.settings.interval_s
+            self.began_s = time.time()
+            deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
+            next_s = self.began_s + self.settings.interval_s
             while not self.stopping.is_set():
                 time.sleep(_POLL_S)
                 actuator.poll()
-                self._look_after(running, journal, began_s)
+                self._look_after(running, journal)
                 if feeder.problem is not None:
                     raise RunError(f"feeding stopped: {feeder.problem}")
                 now_s = time.time()
@@ -173,11 +173,11 @@ class LiveRun:
         self.intervals.append(interval)
         self.shown(interval)
 
-    def _look_after(self, running: RunningApp, journal: JournalFile, began_s: float) -> None:
+    def _look_after(self, running: RunningApp, journal: JournalFile) -> None:
         """Start again what failed: its checkpoint knows where it was."""
         for name, why in running.failed().items():
             self._restarts += 1
-            journal.append(Noted(at_s=time.time() - began_s, text=f"query '{name}' failed: {why}"))
+            journal.append(Noted(at_s=time.time(), text=f"query '{name}' failed: {why}"))
             if self._restarts > _RESTARTS:
                 raise RunError(f"query '{name}' failed {_RESTARTS} times, last: {why}")
             running.stop_chain(name)
@@ -190,7 +190,7 @@ class LiveRun:
         target = self.settings.out / "metrics"
         target.mkdir(parents=True, exist_ok=True)
         if self.intervals:
-            table = pyarrow.Table.from_pylist([row(interval) for interval in self.intervals])
+            table = pyarrow.Table.from_pylist([row(interval, self.began_s) for interval in self.intervals])
             number = len(list(target.glob("*.parquet")))
             parquet.write_table(table, target / f"part-{number:03d}.parquet")
 
@@ -204,6 +204,7 @@ class LiveRun:
             took=self.took,
             records=self.records,
             node_types=self.node_types,
+            began_s=self.began_s,
             seconds=seconds,
         )
 

@@ -81,11 +81,10 @@ class SparkActuator:
         nodes: Nodes,
         node_types: Sequence[str],
         *,
-        began_s: float,
         ended: Callable[[Record], None] = lambda record: None,
     ) -> None:
         self._running, self._spark, self._nodes = running, spark, nodes
-        self._kinds, self._began_s, self._ended = list(node_types), began_s, ended
+        self._kinds, self._ended = list(node_types), ended
         self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
         self._slow = ThreadPoolExecutor(
             max_workers=max(len(running.chains), 1), thread_name_prefix="actuator"
@@ -250,4 +249,4 @@ class SparkActuator:
         return Replica(name=worker.name, node_type=self._kinds.index(worker.kind))
 
     def _now(self) -> float:
-        return time.time() - self._began_s
+        return time.time()

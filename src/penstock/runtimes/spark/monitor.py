@@ -35,13 +35,10 @@ class SparkMonitor:
         spark: "SparkSession",
         actuator: SparkActuator,
         node_types: Sequence[str],
-        *,
-        began_s: float,
     ) -> None:
         self._running, self._spark, self._actuator = running, spark, actuator
         self._kinds = list(node_types)
         self._deployed: dict[str, Replicas] = {}
-        self._began_s = began_s  # of the run: times are seconds since
         self._last_s = time.time()
         self._finished: list[tuple[float, int]] = []
         self._busy: dict[str, float] = {}
@@ -78,7 +75,7 @@ class SparkMonitor:
         took = waits(left)
         sources = [arrived[source] for source in self._running.app.sources if source in arrived]
         return ApplicationObservation(
-            at_s=now_s - self._began_s,
+            at_s=now_s,
             response_time_s=took.mean_s,
             operators=operators,
             source_rate=sum(sources) / interval_s if interval_s > 0 else None,
@@ -134,7 +131,7 @@ class SparkMonitor:
         response = took.mean_s if oldest_s is None or took.mean_s is not None else now_s - oldest_s
         return OperatorObservation(
             operator=chain.name,
-            at_s=now_s - self._began_s,
+            at_s=now_s,
             replicas=self._deployed[chain.name],
             arrival_rate=sum(arrived[s] for s in chain.inputs) / interval_s if interval_s > 0 else None,
             response_time_s=response,
