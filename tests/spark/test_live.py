@@ -69,15 +69,15 @@ def test_scaling_at_every_interval_and_killed_executors_and_workers_change_no_re
     out = tmp_path / "run"
     run = started(trips, out, "--force-scaling", "--max-replicas", "2", "--interval", "3")
     try:
-        wait_until(lambda: published(out, "globalRank") > 1 or run.poll() is not None, "first results")
+        wait_until(lambda: published(out, "computeRouteID") > 0 or run.poll() is not None, "a first batch")
         home = str(out / "work" / "cluster" / "workers")
-        executors = [pid for pid in java_processes(home) if b"CoarseGrained" in _command(pid)]
-        assert executors
+        at_work = [(pid, _command(pid)) for pid in java_processes(home)]
+        executors = [pid for pid, words in at_work if b"CoarseGrained" in words and b"op_count" in words]
         os.kill(executors[0], signal.SIGKILL)
-        time.sleep(8)
-        workers = [pid for pid in java_processes(home) if b"deploy.worker.Worker" in _command(pid)]
-        busy = [pid for pid in workers if b"pool" not in _command(pid)]
-        os.kill(busy[0], signal.SIGKILL)
+        workers = [
+            pid for pid, words in at_work if b"deploy.worker.Worker" in words and b"/op_parser" in words
+        ]
+        os.kill(workers[0], signal.SIGKILL)
         assert run.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
     finally:
         os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
