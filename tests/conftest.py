@@ -21,12 +21,8 @@ Run = Callable[..., tuple[int, str, str]]
 _PLACES = (os.environ.get("PENSTOCK_DATA", ""), "../shared/data")
 
 
-def shared_rates() -> Path:
-    """The directory of real traces; the test skips where there is none."""
-    return _shared("rates")
-
-
-def _shared(name: str) -> Path:
+def shared_data(name: str) -> Path:
+    """A directory of real data; the test skips where there is none."""
     root = Path(__file__).parent.parent
     for place in _PLACES:
         if place and (found := (root / place / name)).exists():
@@ -37,7 +33,7 @@ def _shared(name: str) -> Path:
 @pytest.fixture(scope="session")
 def real_trips() -> Path:
     """The first 10,004 trips of 2013."""
-    return _shared("debs2015/trips-10004.csv")
+    return shared_data("debs2015/trips-10004.csv")
 
 
 @pytest.fixture
@@ -53,6 +49,16 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         return int(stopped.value.code or 0), captured.out, captured.err
 
     return command
+
+
+def shared_rates() -> Path:
+    return shared_data("rates")
+
+
+@pytest.fixture(scope="session")
+def recorded_trips() -> list[str]:
+    """Ten thousand lines of DEBS 2015."""
+    return (shared_data("debs2015") / "trips-10004.csv").read_text().splitlines()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """A policy of one's own in plain Python: scale on response time. See docs/add-a-policy.md."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +7,10 @@ import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import Floats
-from penstock.control.loop import Memories, tick
-from penstock.control.ports import Plan
+from penstock.control.hierarchy import Managers
+from penstock.control.journal import Entry, Ticked
+from penstock.control.loop import Controller, first_memory, tick
+from penstock.control.settings import UNGUARDED
 from penstock.data.synthetic import day_and_week
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
@@ -19,6 +20,7 @@ from penstock.experiments.run import world_of
 from penstock.experiments.spec import Spec
 from penstock.perf.deployments import handle_of
 from penstock.policies.api import OperatorPolicy
+from penstock.policies.application.grant_all import GrantAll
 from penstock.runtimes.sim.episode import Slot
 from penstock.runtimes.sim.operator import SimulatedOperator
 
@@ -59,11 +61,10 @@ class Reasons:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def append(self, seen: Sequence[OperatorObservation], plan: Plan) -> None:
-        for one in seen:
-            decision = plan[one.operator]
-            if isinstance(decision, Scale):
-                self.lines.append(f"{one.at_s:.0f} s: {one.operator}: {decision.reason}")
+    def append(self, entry: Entry) -> None:
+        if isinstance(entry, Ticked):
+            for request in entry.plan.granted:
+                self.lines.append(f"{entry.seen.at_s:.0f} s: {request.operator}: {request.reason}")
 
 
 def simulate(policy: OperatorPolicy[Any], spec: Spec, rates: Floats) -> tuple[list[Slot], list[str]]:
@@ -74,9 +75,12 @@ def simulate(policy: OperatorPolicy[Any], spec: Spec, rates: Floats) -> tuple[li
     first = Replicas((1,) + (0,) * (len(setting.node_types) - 1))
     operator = SimulatedOperator("op", world, rates, handle_of(setting.deployments, first))
     journal = Reasons()
-    memories: Memories = {"op": policy.initial()}
+    managers = Managers(operators={"op": policy}, application=GrantAll())
+    # Unguarded, as the published simulator is: on a real engine the safety chain has a say.
+    controller = Controller(managers=managers, node_types=setting.node_types, safety=UNGUARDED)
+    memory = first_memory(controller, spec.seed)
     while not operator.finished:
-        memories = tick(operator, {"op": policy}, memories, {"op": rng}, journal, operator)
+        memory = tick(controller, memory, operator, journal, operator)
     return operator.played, journal.lines
 
 

@@ -1,17 +1,20 @@
 """The simulator: slot semantics, an independent twin in plain Python, parallel runs, changes at run time."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from penstock.compiled import Floats
-from penstock.control.loop import Memories, tick
-from penstock.control.ports import Plan
+from penstock.control.hierarchy import Managers
+from penstock.control.journal import Entry
+from penstock.control.loop import Controller, first_memory, tick
+from penstock.control.settings import UNGUARDED
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
 from penstock.experiments import plain
 from penstock.experiments.bench import plain_twin
@@ -19,6 +22,8 @@ from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
 from penstock.experiments.presets import FirstReplica
 from penstock.experiments.run import first_deployment, run_spec, run_specs, world_of
 from penstock.experiments.spec import Change, Spec
+from penstock.policies.api import OperatorPolicy
+from penstock.policies.application.grant_all import GrantAll
 from penstock.runtimes.sim.operator import SimulatedOperator
 
 published = partial(Spec, as_published=True)
@@ -28,10 +33,15 @@ class Pages:
     """A journal kept in memory."""
 
     def __init__(self) -> None:
-        self.plans: list[Plan] = []
+        self.entries: list[Entry] = []
 
-    def append(self, seen: Sequence[OperatorObservation], plan: Plan) -> None:
-        self.plans.append(plan)
+    def append(self, entry: Entry) -> None:
+        self.entries.append(entry)
+
+
+def controller_of(policy: OperatorPolicy[Any], node_types: tuple[NodeType, ...]) -> Controller:
+    managers = Managers(operators={"op": policy}, application=GrantAll())
+    return Controller(managers=managers, node_types=node_types, safety=UNGUARDED)
 
 
 @pytest.mark.parametrize("infrastructure", ["A:1", "A:3", "B-old:3", "linear:4"])
@@ -68,12 +78,13 @@ def test_live_decisions_are_those_of_the_batch(policy: str, walk: Floats) -> Non
     world = world_of(op, op.deployments)
     simulated = SimulatedOperator("op", world, rates, first_deployment(op, manager))
     journal = Pages()
-    memories: Memories = {"op": manager.initial()}
+    controller = controller_of(manager, op.node_types)
+    memory = replace(first_memory(controller, seed=1), rngs={"op": policy_rng})
     while not simulated.finished:
-        memories = tick(simulated, {"op": manager}, memories, {"op": policy_rng}, journal, simulated)
+        memory = tick(controller, memory, simulated, journal, simulated)
     assert batch.history is not None
     assert [slot.cost for slot in simulated.played] == batch.history.cost.tolist()
-    assert len(journal.plans) == rates.size
+    assert len(journal.entries) == rates.size
 
 
 def test_a_policy_in_plain_python_runs_in_the_same_simulator(walk: Floats) -> None:
@@ -90,11 +101,11 @@ def test_a_policy_in_plain_python_runs_in_the_same_simulator(walk: Floats) -> No
 
     op = operator_of(published(policy="fixed", max_replicas=6), walk, walk, np.random.default_rng(1))
     simulated = SimulatedOperator("op", world_of(op, op.deployments), walk[:200], 0)
-    memories: Memories = {"op": 0}
+    controller = controller_of(OneMoreWhenLate(), op.node_types)
+    memory = first_memory(controller, seed=1)
     while not simulated.finished:
-        rng = {"op": np.random.default_rng(1)}
-        memories = tick(simulated, {"op": OneMoreWhenLate()}, memories, rng, Pages(), simulated)
-    assert sum(slot.reconfigured for slot in simulated.played) == memories["op"] > 0
+        memory = tick(controller, memory, simulated, Pages(), simulated)
+    assert sum(slot.reconfigured for slot in simulated.played) == memory.managers.operators["op"] > 0
 
 
 def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> None:

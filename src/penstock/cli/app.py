@@ -7,7 +7,7 @@ import typer
 from pydantic import ValidationError
 
 import penstock
-from penstock.cli import bench, compare, reproduce, simulate, sweep, trace
+from penstock.cli import bench, compare, replay, reproduce, run, simulate, sweep, trace
 from penstock.domain.errors import InputError
 
 app = typer.Typer(
@@ -18,10 +18,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run")(run.run)
 app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("sweep")(sweep.sweep)
+app.command("replay")(replay.replay)
 app.command("bench")(bench.bench)
 app.add_typer(trace.app, name="trace")
 

@@ -31,6 +31,7 @@ class Managers:
     application: ApplicationPolicy[Any]
     nodes: Mapping[str, NodePolicy] = field(default_factory=dict)
     application_period_s: float = 30.0
+    operator_period_s: Mapping[str, float] = field(default_factory=dict)  # every round where not named
     rest_s: float = 0.0  # after a change, local managers wait until their measurements mean something
 
 
@@ -42,6 +43,7 @@ class ManagersMemory:
     application: Any
     granted_at_s: float | None = None  # when the Application Manager last ran
     changed_at_s: float | None = None  # when something was last changed
+    decided_at_s: Mapping[str, float] = field(default_factory=dict)  # when each Operator Manager last ran
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +80,10 @@ def decide(
         ), memory
     decisions: dict[str, Decision] = {}
     memories = dict(memory.operators)
+    decided_at_s = dict(memory.decided_at_s)
     for one in seen.operators:
-        if one.operator in managers.operators:
+        if one.operator in managers.operators and _is_due(managers, memory, one.operator, seen.at_s):
+            decided_at_s[one.operator] = seen.at_s
             decisions[one.operator], memories[one.operator] = managers.operators[one.operator].decide(
                 memories[one.operator], one, rngs[one.operator]
             )
@@ -88,7 +92,7 @@ def decide(
         proposal = policy.propose(nodes[name], nodes, rngs[name]) if nodes and name in nodes else None
         if proposal is not None:
             requests.append(proposal)
-    memory = replace(memory, operators=memories)
+    memory = replace(memory, operators=memories, decided_at_s=decided_at_s)
     due = memory.granted_at_s is None or seen.at_s - memory.granted_at_s >= managers.application_period_s
     if not due:
         waiting = tuple(Refused(request, "the Application Manager runs later") for request in requests)
@@ -104,6 +108,11 @@ def decide(
         changed_at_s=seen.at_s if verdict.granted else memory.changed_at_s,
     )
     return Outcome(decisions=decisions, requests=tuple(requests), verdict=verdict), memory
+
+
+def _is_due(managers: Managers, memory: ManagersMemory, operator: str, at_s: float) -> bool:
+    last = memory.decided_at_s.get(operator)
+    return last is None or at_s - last >= managers.operator_period_s.get(operator, 0.0)
 
 
 def _requests(

@@ -1,47 +1,96 @@
 """One tick: see, decide, write down, act. Deciding is pure; only `tick` touches the world."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import reduce
 
-from numpy.random import Generator
+from numpy.random import Generator, default_rng
 
-from penstock.control.ports import Actuator, Journal, Monitor, Plan
-from penstock.domain.decision import Decision, Hold
-from penstock.domain.observation import OperatorObservation
-from penstock.policies.api import OperatorPolicy
+from penstock.control.hierarchy import Managers, ManagersMemory, decide
+from penstock.control.hierarchy import first_memory as managers_memory
+from penstock.control.journal import Ticked
+from penstock.control.plan import Plan
+from penstock.control.ports import Actuator, Journal, Monitor
+from penstock.control.safety import admit
+from penstock.control.settings import Order, SafetySettings
+from penstock.control.watch import SafetyMemory, carried_out, obey
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.observation import ApplicationObservation
 
-Policies = Mapping[str, OperatorPolicy[Any]]
-Memories = Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """Who decides, and how carefully."""
+
+    managers: Managers
+    node_types: tuple[NodeType, ...]
+    safety: SafetySettings = field(default_factory=SafetySettings)
+    advise: bool = False  # decide and explain, change nothing
 
 
-def decide_all(
-    policies: Policies, memories: Memories, seen: Sequence[OperatorObservation], rngs: Mapping[str, Generator]
-) -> tuple[Plan, Memories]:
-    """Every Operator Manager's decision from its own operator's observation."""
-    plan: dict[str, Decision] = {}
-    after: dict[str, Any] = dict(memories)
-    for one in seen:
-        policy = policies.get(one.operator)
-        if policy is None:
-            plan[one.operator] = Hold("nobody manages this operator")
-            continue
-        plan[one.operator], after[one.operator] = policy.decide(
-            memories[one.operator], one, rngs[one.operator]
-        )
-    return plan, after
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerMemory:
+    """Everything a controller remembers, chance included."""
+
+    managers: ManagersMemory
+    safety: SafetyMemory
+    rngs: Mapping[str, Generator]  # one per operator and per node
+
+
+def first_memory(controller: Controller, seed: int) -> ControllerMemory:
+    names = [*sorted(controller.managers.operators), *sorted(controller.managers.nodes)]
+    return ControllerMemory(
+        managers=managers_memory(controller.managers),
+        safety=SafetyMemory(),
+        rngs=dict(zip(names, default_rng(seed).spawn(len(names)), strict=True)),
+    )
+
+
+def plan(
+    controller: Controller,
+    memory: ControllerMemory,
+    seen: ApplicationObservation,
+    orders: Sequence[Order] = (),
+) -> tuple[Plan, ControllerMemory]:
+    """Operator Managers ask, the Application Manager grants, safety vetoes; `memory` stays as it was."""
+    rngs = deepcopy(dict(memory.rngs))
+    outcome, managers = decide(
+        controller.managers, memory.managers, seen, rngs, nodes=seen.nodes, hosts=seen.hosts
+    )
+    admitted, safety = admit(
+        controller.safety,
+        controller.node_types,
+        reduce(obey, orders, memory.safety),
+        outcome.verdict.granted,
+        outcome.decisions,
+        seen,
+    )
+    made = Plan(
+        decisions=outcome.decisions,
+        requests=outcome.requests,
+        verdict=outcome.verdict,
+        vetoes=admitted.vetoes,
+        granted=admitted.granted,
+        advise=controller.advise,
+    )
+    if not made.to_do.granted:  # nothing changes after all, so nobody has to rest
+        managers = replace(managers, changed_at_s=memory.managers.changed_at_s)
+    safety = carried_out(safety, made.to_do.granted, seen)
+    return made, ControllerMemory(managers=managers, safety=safety, rngs=rngs)
 
 
 def tick(
+    controller: Controller,
+    memory: ControllerMemory,
     monitor: Monitor,
-    policies: Policies,
-    memories: Memories,
-    rngs: Mapping[str, Generator],
     journal: Journal,
     actuator: Actuator,
-) -> Memories:
-    """Returns what the policies remember for the next tick."""
+    orders: Sequence[Order] = (),
+) -> ControllerMemory:
+    """Returns what the controller remembers for the next tick."""
     seen = monitor.observe()
-    plan, memories = decide_all(policies, memories, seen, rngs)
-    journal.append(seen, plan)  # before acting: a crash must not lose the why
-    actuator.apply(plan)
-    return memories
+    made, memory = plan(controller, memory, seen, orders)
+    journal.append(Ticked(seen=seen, orders=tuple(orders), plan=made))  # before acting
+    actuator.apply(made.to_do)
+    return memory

@@ -1,27 +1,28 @@
 """The doors between the control loop and the world."""
 
-from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from penstock.domain.decision import Decision
-from penstock.domain.observation import OperatorObservation
-
-Plan = Mapping[str, Decision]  # by operator
+from penstock.control.journal import Entry
+from penstock.domain.observation import ApplicationObservation
+from penstock.domain.request import Verdict
 
 
 class Monitor(Protocol):
     """Sees. What could not be measured is None in the observation, never 0."""
 
-    def observe(self) -> Sequence[OperatorObservation]: ...
+    def observe(self) -> ApplicationObservation: ...
 
 
 class Actuator(Protocol):
-    """Acts. Holding is not an action; a failure shows in the next observation."""
+    """Begins what is granted and returns; granting nothing is not an action.
 
-    def apply(self, plan: Plan) -> None: ...
+    A change that fails, or is not finished, shows in later observations.
+    """
+
+    def apply(self, verdict: Verdict) -> None: ...
 
 
 class Journal(Protocol):
-    """Remembers what was seen and decided, before it is done."""
+    """Remembers, before it is done, what was seen and decided. What cannot be written down raises."""
 
-    def append(self, seen: Sequence[OperatorObservation], plan: Plan) -> None: ...
+    def append(self, entry: Entry) -> None: ...

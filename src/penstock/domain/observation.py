@@ -16,16 +16,28 @@ class OperatorObservation:
     arrival_rate: float | None  # tuples/s
     response_time_s: float | None  # mean over the interval; infinite when saturated
     utilisation: float | None  # of the busiest replica; above 1 when overloaded
+    response_time_p95_s: float | None = None
+    service_time_s: float | None = None  # mean per tuple, on the nodes it ran on
+    service_variance_s2: float | None = None
+    backlog: float | None = None  # tuples waiting at the end of the interval
+    skew: float | None = None  # load of the busiest replica over the mean of all
+    utilisation_by_replica: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationObservation:
     """A whole application over one control interval, for its Application Manager."""
 
-    at_s: float
+    at_s: float  # now; an operator not heard of since has an earlier time of its own
     response_time_s: float | None  # mean from source to sink; infinite when saturated
     operators: tuple[OperatorObservation, ...]
     source_rate: float | None = None  # tuples/s of every source that want to come in
+    response_time_p50_s: float | None = None
+    response_time_p95_s: float | None = None
+    response_time_p99_s: float | None = None
+    reconfiguring: tuple[str, ...] = ()  # operators whose last change is not finished
+    nodes: "Mapping[str, NodeObservation] | None" = None  # by name, where placement matters
+    hosts: Mapping[str, tuple[str, ...]] | None = None  # operator -> node of each of its replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

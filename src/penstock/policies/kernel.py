@@ -65,6 +65,11 @@ def _step_by_class(memory: Any, seen: Any, rng: Any) -> Step:
     return same_signature
 
 
+def is_compiled(memory: Any) -> bool:
+    """Whether a compiled step works on it: then all that it changes is in its arrays."""
+    return type(memory) in _STEPS
+
+
 def copied(memory: K) -> K:
     """A memory of its own: what can be written is copied, what is read-only is shared."""
 

@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from penstock.control.journal import Ticked
+from penstock.control.loop import plan
+from penstock.control.settings import UNGUARDED
+from penstock.domain.deployment import Replicas
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.experiments.bench import Figure
 from penstock.experiments.claims import Claim, Findings
+from penstock.experiments.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 from penstock.experiments.reproductions import Reproduction
+from penstock.journal_file import JournalFile
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -434,3 +442,39 @@ def test_a_change_late_in_a_short_run_is_in_it(run: Run, tmp_path: Path) -> None
     words = ("--trace", short, "--policy", "fixed", "--history", history)
     assert run("simulate", *words, "--rate-change", "2@0.99")[0] == 0
     assert [line.split(",")[1] for line in history.read_text().splitlines()[1:]] == ["10.0"] * 3 + ["20.0"]
+
+
+def test_replay_decides_a_journal_again_and_names_the_first_difference(run: Run, tmp_path: Path) -> None:
+    one = OperatorSpec(name="count", bound_s=0.04, service_time_s=0.005, max_replicas=4)
+    made = header_of(
+        PolicySpec(operators=(one,), policy="threshold-c"),
+        node_types=(NodeType(name="worker", speedup=1.0, price=1.0),),
+        seed=1,
+        safety=UNGUARDED,
+    )
+    controller, memory = build_controller(made)
+    operator = OperatorObservation(
+        operator="count",
+        at_s=30.0,
+        replicas=Replicas((1,)),
+        arrival_rate=190.0,
+        response_time_s=0.1,
+        utilisation=0.95,
+    )
+    seen = ApplicationObservation(at_s=30.0, response_time_s=0.1, operators=(operator,))
+    decided, _ = plan(controller, memory, seen)
+    assert decided.granted
+    path = tmp_path / "run" / "journal.jsonl"
+    with JournalFile(path) as journal:
+        journal.append(made)
+        journal.append(Ticked(seen=seen, plan=decided))
+    status, out, _ = run("replay", path.parent)
+    assert (status, out.strip()) == (0, f"{path}: 1 rounds decided again, no difference")
+    path.write_text(path.read_text().replace("+1 worker", "+2 worker"))
+    status, out, _ = run("replay", path, "--json")
+    assert status == 1
+    assert json.loads(out)["difference"]["part"] == "decision of operator 'count'"
+    path.write_text("x\n")
+    status, out, err = run("replay", path)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"penstock: journal {path}: line 1: no JSON")

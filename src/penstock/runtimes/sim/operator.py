@@ -1,11 +1,8 @@
 """One simulated operator behind the control loop's ports: slow, but open to any policy in plain Python."""
 
-from collections.abc import Sequence
-
 from penstock.compiled import Floats
-from penstock.control.ports import Plan
-from penstock.domain.decision import Scale
-from penstock.domain.observation import OperatorObservation
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.domain.request import Migrate, Verdict
 from penstock.perf.deployments import handle_of, replicas_at
 from penstock.policies.kernel import Seen
 from penstock.runtimes.sim.episode import Slot, World, observe, settle
@@ -28,24 +25,30 @@ class SimulatedOperator:
     def _now(self) -> Seen:
         return observe(self._world, self._here, float(self._rates[self._slot]))
 
-    def observe(self) -> Sequence[OperatorObservation]:
+    def observe(self) -> ApplicationObservation:
         seen = self._now()
-        return (
-            OperatorObservation(
-                operator=self._name,
-                at_s=(self._slot + 1) * self._slot_s,
-                replicas=replicas_at(self._world.deployments, self._here),
-                arrival_rate=seen.rate,
-                response_time_s=seen.response_time_s,
-                utilisation=seen.utilisation,
-            ),
+        at_s = (self._slot + 1) * self._slot_s
+        operator = OperatorObservation(
+            operator=self._name,
+            at_s=at_s,
+            replicas=replicas_at(self._world.deployments, self._here),
+            arrival_rate=seen.rate,
+            response_time_s=seen.response_time_s,
+            utilisation=seen.utilisation,
+        )
+        return ApplicationObservation(
+            at_s=at_s,
+            response_time_s=seen.response_time_s,
+            operators=(operator,),
+            source_rate=seen.rate,
         )
 
-    def apply(self, plan: Plan) -> None:
-        decision = plan[self._name]
-        target = (
-            handle_of(self._world.deployments, decision.target) if isinstance(decision, Scale) else self._here
-        )
+    def apply(self, verdict: Verdict) -> None:
+        """End the slot with what is granted; the operator is one, so is the change."""
+        target = self._here
+        for request in verdict.granted:
+            if not isinstance(request, Migrate):  # in a slot without nodes there is nowhere to go
+                target = handle_of(self._world.deployments, request.target)
         self.played.append(settle(self._world, self._now(), target))
         self._here = target
         self._slot += 1

@@ -1,0 +1,125 @@
+"""What a run writes down, one entry a line, as JSON: enough to explain every change, and to decide again.
+
+A journal begins with a `Header`. A controller that starts with a memory (restarted, or trained
+beforehand) writes it as `Remembered` before its first tick.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, get_args
+
+from penstock.control.plain import from_plain, to_plain
+from penstock.control.plan import Plan
+from penstock.control.reconfiguration import Command, Event, Record
+from penstock.control.settings import Order, SafetySettings
+from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.observation import ApplicationObservation
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """How the controller of this run was built."""
+
+    policies: Mapping[str, Any]  # plain data, as whoever builds controllers understands it
+    seed: int
+    node_types: tuple[NodeType, ...]
+    safety: SafetySettings
+    advise: bool = False
+    at_s: float | None = None
+    schema: int = SCHEMA
+    about: Mapping[str, Any] = field(default_factory=dict)  # plain data for people: version, application
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """The memory a controller started with, as `control.saved` makes it."""
+
+    memory: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticked:
+    """One round: seen, ordered, decided. What is to be done is `plan.to_do`."""
+
+    seen: ApplicationObservation
+    plan: Plan
+    orders: tuple[Order, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepped:
+    """One step of a reconfiguration: what happened, and what was commanded then."""
+
+    operator: str
+    event: Event
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconfigured:
+    """A reconfiguration that ended."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """Anything else worth a line."""
+
+    at_s: float
+    text: str
+
+
+Entry: TypeAlias = Header | Remembered | Ticked | Stepped | Reconfigured | Noted
+
+
+def encoded(entry: Entry) -> str:
+    """One line of JSON, without the line end."""
+    return json.dumps(to_plain(entry, Entry), allow_nan=False, separators=(",", ":"))
+
+
+def decoded(line: str) -> Entry:
+    try:
+        data = json.loads(line)
+    except ValueError as problem:
+        raise InputError(f"no JSON: {problem}") from problem
+    if not isinstance(data, dict):
+        raise InputError("not an entry: a JSON object is expected")
+    if data.get("kind") == Header.__name__ and data.get("schema") != SCHEMA:
+        raise InputError(f"schema {data.get('schema')}; this version reads schema {SCHEMA}")
+    for kind in get_args(Entry):
+        if data.get("kind") == kind.__name__:
+            entry: Entry = from_plain({name: v for name, v in data.items() if name != "kind"}, kind)
+            return entry
+    known = ", ".join(kind.__name__ for kind in get_args(Entry))
+    raise InputError(f"entry of kind {data.get('kind')!r}; known are {known}")
+
+
+def decoded_lines(lines: Iterable[str]) -> Iterator[Entry]:
+    """All entries; a last line that a crash cut off is left out, any other bad line is an error."""
+    numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    before: tuple[int, str] | None = None
+    for latest in numbered:
+        if before is not None:
+            yield _decoded_at(*before)
+        before = latest
+    if before is None:
+        return
+    try:
+        last = _decoded_at(*before)
+    except InputError:
+        if before[1].endswith("\n"):
+            raise
+        return
+    yield last
+
+
+def _decoded_at(number: int, line: str) -> Entry:
+    try:
+        return decoded(line)
+    except InputError as problem:
+        raise InputError(f"line {number}: {problem}") from problem

@@ -1,0 +1,25 @@
+"""One round of the control loop, written down: what was decided, asked for, granted and vetoed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.domain.decision import Decision
+from penstock.domain.request import Refused, Request, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """From Operator Managers to what is to be done, with every reason on the way."""
+
+    decisions: Mapping[str, Decision]  # of Operator Managers that were asked in this round
+    requests: tuple[Request, ...]
+    verdict: Verdict  # of the Application Manager
+    vetoes: tuple[Refused, ...]  # of the safety chain
+    granted: tuple[Request, ...]  # what passed
+    advise: bool = False  # nothing of it is carried out
+
+    @property
+    def to_do(self) -> Verdict:
+        """For the actuator: what to carry out, and what was refused on the way."""
+        refused = (*self.verdict.refused, *self.vetoes)
+        return Verdict(() if self.advise else self.granted, refused)

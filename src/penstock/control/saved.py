@@ -1,0 +1,142 @@
+"""What a controller remembers as arrays and plain data, and back: a restarted one goes on where it was."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import PCG64, Generator
+
+from penstock.control.hierarchy import ManagersMemory
+from penstock.control.loop import Controller, ControllerMemory
+from penstock.control.plain import from_plain, packed, to_plain, unpacked
+from penstock.control.watch import SafetyMemory
+from penstock.domain.errors import InputError
+from penstock.policies.kernel import is_compiled
+from penstock.policies.memory import learned, with_learned
+
+SCHEMA = 1
+_APPLICATION = "application"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Saved:
+    """Arrays by name, and everything else as what JSON can hold."""
+
+    arrays: Mapping[str, npt.NDArray[Any]]
+    state: Mapping[str, Any]
+
+
+def saved(memory: ControllerMemory) -> Saved:
+    """All of a memory; what it was told (node types, costs, parameters) is the controller's."""
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    policies: dict[str, Any] = {}
+    for name, part in _parts(memory.managers).items():
+        if is_compiled(part):
+            arrays |= {f"{name}/{path}": array for path, array in learned(part).items()}
+        else:
+            policies[name] = _plain(name, part)
+    managers = memory.managers
+    state = {
+        "schema": SCHEMA,
+        "policies": policies,
+        "granted_at_s": managers.granted_at_s,
+        "changed_at_s": managers.changed_at_s,
+        "decided_at_s": dict(managers.decided_at_s),
+        "safety": to_plain(memory.safety, SafetyMemory),
+        "rngs": {name: _rng_state(name, rng) for name, rng in memory.rngs.items()},
+    }
+    return Saved(arrays=arrays, state=state)
+
+
+def restored(controller: Controller, kept: Saved) -> ControllerMemory:
+    """The memory that was saved, for a controller built the same way."""
+    state = kept.state
+    if state.get("schema") != SCHEMA:
+        raise InputError(f"saved memory: schema {state.get('schema')}; this version reads schema {SCHEMA}")
+    managers = controller.managers
+    operators = {
+        name: _restored(f"operator '{name}'", f"operators/{name}", policy.initial(), kept)
+        for name, policy in managers.operators.items()
+    }
+    stranger = {name.split("/")[1] for name in _names(kept) if name != _APPLICATION} - set(operators)
+    if stranger:
+        raise InputError(f"saved memory: operator '{sorted(stranger)[0]}' is not managed by this controller")
+    missing = {*managers.operators, *managers.nodes} - set(state["rngs"])
+    if missing:
+        raise InputError(f"saved memory: nothing of '{sorted(missing)[0]}', which this controller manages")
+    return ControllerMemory(
+        managers=ManagersMemory(
+            operators=operators,
+            application=_restored("application manager", _APPLICATION, managers.application.initial(), kept),
+            granted_at_s=state["granted_at_s"],
+            changed_at_s=state["changed_at_s"],
+            decided_at_s=dict(state["decided_at_s"]),
+        ),
+        safety=from_plain(state["safety"], SafetyMemory),
+        rngs={name: _rng(name, of) for name, of in state["rngs"].items()},
+    )
+
+
+def as_plain(kept: Saved) -> dict[str, Any]:
+    """For JSON: arrays packed into text."""
+    return {"state": dict(kept.state), "arrays": {name: packed(array) for name, array in kept.arrays.items()}}
+
+
+def of_plain(data: Mapping[str, Any]) -> Saved:
+    try:
+        return Saved(
+            arrays={name: unpacked(array) for name, array in data["arrays"].items()}, state=data["state"]
+        )
+    except (KeyError, AttributeError) as problem:
+        raise InputError(f"saved memory: {problem} is missing or of another kind") from problem
+
+
+def _parts(memory: ManagersMemory) -> dict[str, Any]:
+    operators = {f"operators/{name}": part for name, part in memory.operators.items()}
+    return {**operators, _APPLICATION: memory.application}
+
+
+def _names(kept: Saved) -> set[str]:
+    of_arrays = {"/".join(name.split("/")[:-1]) for name in kept.arrays}
+    return of_arrays | set(kept.state["policies"])
+
+
+def _plain(name: str, part: Any) -> Any:
+    try:
+        return to_plain(part, type(part))
+    except TypeError as problem:
+        raise InputError(
+            f"{name}: a memory of type {type(part).__name__} cannot be saved ({problem}); "
+            "make it a number, an array, or a frozen dataclass of such"
+        ) from problem
+
+
+def _restored(who: str, name: str, fresh: Any, kept: Saved) -> Any:
+    if is_compiled(fresh):
+        prefix = f"{name}/"
+        mine = {path.removeprefix(prefix): a for path, a in kept.arrays.items() if path.startswith(prefix)}
+        try:
+            return with_learned(fresh, mine)
+        except InputError as problem:
+            raise InputError(f"{who}: {problem}") from problem
+    if name not in kept.state["policies"]:
+        raise InputError(f"{who}: nothing was saved of it")
+    return from_plain(kept.state["policies"][name], type(fresh))
+
+
+def _rng_state(name: str, rng: Generator) -> dict[str, Any]:
+    state = rng.bit_generator.state
+    if state.get("bit_generator") != "PCG64":
+        raise InputError(f"rng of '{name}': {state.get('bit_generator')} cannot be saved; use default_rng")
+    return dict(state)
+
+
+def _rng(name: str, state: Mapping[str, Any]) -> Generator:
+    rng = np.random.Generator(PCG64(0))
+    try:
+        rng.bit_generator.state = dict(state)
+    except (TypeError, ValueError, KeyError) as problem:
+        raise InputError(f"saved memory: rng of '{name}': {problem}") from problem
+    return rng

@@ -1,0 +1,247 @@
+"""What the safety chain remembers of every operator, and what it notices by itself.
+
+How long ago something changed, how many replicas were wanted over time, whether a backlog
+shrinks, and whether the replicas that were added have helped.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite, isnan
+from typing import Any
+
+from penstock.control.settings import METRICS, Lift, Order, Override, Pause, Resume, SafetySettings
+from penstock.domain.decision import Decision, Scale
+from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.domain.request import Migrate, Request, ScaleOut
+
+SATURATED = 0.95  # a measured utilisation above this says no more than "as busy as can be"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How many replicas an operator's manager wanted at some time."""
+
+    at_s: float
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A scale-out, with what was true before: did it help?"""
+
+    at_s: float
+    before: int
+    after: int
+    rate: float
+    response_time_s: float
+    saturated: bool
+    processed: float | None  # tuples/s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Futile:
+    """A scale-out that did not help."""
+
+    since_s: float
+    rate: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """One operator over time."""
+
+    replicas: Replicas
+    changed_at_s: float
+    seen_at_s: float  # end of the last interval that was measured
+    watched_at_s: float  # when it was last looked at
+    wanted: tuple[Wanted, ...] = ()
+    backlog: float | None = None
+    drained: float | None = None  # tuples by which the backlog shrank since the observation before
+    processed: float | None = None  # tuples/s
+    trial: Trial | None = None
+    futile: Futile | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafetyMemory:
+    """Everything the chain remembers."""
+
+    tracks: Mapping[str, Track] = field(default_factory=dict)
+    paused_until_s: float | None = None
+    overrides: Mapping[str, Replicas] = field(default_factory=dict)
+    changes_at_s: tuple[float, ...] = ()  # of the whole application, within the window of the budget
+
+
+def obey(memory: SafetyMemory, order: Order) -> SafetyMemory:
+    """The memory once a person has given an order."""
+    match order:
+        case Pause():
+            if not isfinite(order.until_s):
+                raise InputError(f"pause until {order.until_s}: a pause has an end")
+            return replace(memory, paused_until_s=order.until_s)
+        case Resume():
+            return replace(memory, paused_until_s=None)
+        case Override():
+            return replace(memory, overrides={**memory.overrides, order.operator: order.target})
+        case Lift():
+            kept = {name: target for name, target in memory.overrides.items() if name != order.operator}
+            return replace(memory, overrides=kept)
+
+
+def plausible(seen: ApplicationObservation) -> ApplicationObservation:
+    """Without what is no measurement at all: not a number, negative, an infinite rate."""
+
+    def kept(name: str, value: float | None) -> bool:
+        if value is None or isnan(value) or value < 0:
+            return False
+        return value < inf or name.startswith("response_time")
+
+    def cleaned(one: OperatorObservation) -> OperatorObservation:
+        lost: dict[str, Any] = {name: None for name in METRICS if not kept(name, getattr(one, name))}
+        return replace(one, **lost)
+
+    return replace(seen, operators=tuple(cleaned(one) for one in seen.operators))
+
+
+def noticed(
+    settings: SafetySettings,
+    memory: SafetyMemory,
+    granted: Sequence[Request],
+    decisions: Mapping[str, Decision],
+    seen: ApplicationObservation,
+) -> SafetyMemory:
+    tracks = dict(memory.tracks)
+    for one in seen.operators:
+        track = _followed(settings, tracks.get(one.operator), one, seen.at_s)
+        wanted = _wanted_total(one, granted, decisions)
+        if wanted is not None:
+            track = replace(track, wanted=(*track.wanted, Wanted(at_s=seen.at_s, total=wanted)))
+        tracks[one.operator] = _judged_trial(settings, track, one, seen.at_s)
+    paused = memory.paused_until_s
+    if paused is not None and seen.at_s >= paused:
+        paused = None
+    begin = seen.at_s - settings.changes_window_s
+    changes = tuple(at_s for at_s in memory.changes_at_s if at_s > begin)
+    return replace(memory, tracks=tracks, paused_until_s=paused, changes_at_s=changes)
+
+
+def _followed(settings: SafetySettings, track: Track | None, one: OperatorObservation, at_s: float) -> Track:
+    if track is None:
+        return Track(
+            replicas=one.replicas,
+            changed_at_s=at_s,
+            seen_at_s=one.at_s,
+            watched_at_s=at_s,
+            backlog=one.backlog,
+        )
+    if one.replicas != track.replicas:
+        track = replace(track, replicas=one.replicas, changed_at_s=at_s)
+    unwatched = 0 < settings.stale_after_s < at_s - track.watched_at_s
+    begin = at_s - settings.scale_in_window_s
+    # One entry from before the window shows that all of it was watched.
+    kept = [w for w in track.wanted if w.at_s <= begin][-1:] + [w for w in track.wanted if w.at_s > begin]
+    track = replace(track, watched_at_s=at_s, wanted=() if unwatched else tuple(kept))
+    if one.at_s <= track.seen_at_s:
+        return track  # nothing new was measured
+    drained = None if one.backlog is None or track.backlog is None else track.backlog - one.backlog
+    processed = None
+    if drained is not None and one.arrival_rate is not None:
+        processed = one.arrival_rate + drained / (one.at_s - track.seen_at_s)
+    return replace(track, seen_at_s=one.at_s, backlog=one.backlog, drained=drained, processed=processed)
+
+
+def _wanted_total(
+    one: OperatorObservation, granted: Sequence[Request], decisions: Mapping[str, Decision]
+) -> int | None:
+    """What the managers wanted for an operator: the Application Manager's word, then its own."""
+    for request in granted:
+        if request.operator == one.operator and not isinstance(request, Migrate):
+            return request.target.total
+    decision = decisions.get(one.operator)
+    if decision is None:
+        return None  # its manager was not asked this time
+    return decision.target.total if isinstance(decision, Scale) else one.replicas.total
+
+
+def _judged_trial(settings: SafetySettings, track: Track, one: OperatorObservation, at_s: float) -> Track:
+    """Once a scale-out has been there long enough to tell: has it helped?"""
+    futile = track.futile
+    if futile is not None and _over(settings, futile, one, at_s):
+        track = replace(track, futile=None)
+    trial = track.trial
+    if trial is None or settings.ineffective_hold_s == 0:
+        return track
+    if one.replicas.total < trial.after:
+        # Still on its way; one that never comes is forgotten.
+        late = at_s - trial.at_s > settings.ineffective_hold_s
+        return replace(track, trial=None) if late else track
+    if at_s - track.changed_at_s < settings.warm_up_s or one.at_s <= trial.at_s:
+        return track
+    if one.arrival_rate is None or one.response_time_s is None:
+        return track
+    track = replace(track, trial=None)
+    reason = _why_futile(settings, trial, one, track)
+    if reason is None:
+        return track
+    return replace(track, futile=Futile(since_s=at_s, rate=one.arrival_rate, reason=reason))
+
+
+def _why_futile(settings: SafetySettings, trial: Trial, one: OperatorObservation, track: Track) -> str | None:
+    rate, time = one.arrival_rate or 0.0, one.response_time_s or 0.0
+    least = settings.least_improvement
+    more_load = rate > trial.rate * (1 + least)
+    faster = time < trial.response_time_s * (1 - least)
+    # An overloaded operator may still be overloaded with one more, and yet process more.
+    processes_more = trial.saturated and (
+        trial.processed is None or track.processed is None or track.processed > trial.processed * (1 + least)
+    )
+    if more_load or faster or processes_more:
+        return None
+    return (
+        f"going from {trial.before} to {trial.after} replicas did not help: response time "
+        f"{_ms(trial.response_time_s)} before, {_ms(time)} after, at {rate:.0f} t/s"
+    )
+
+
+def _over(settings: SafetySettings, futile: Futile, one: OperatorObservation, at_s: float) -> bool:
+    if at_s - futile.since_s >= settings.ineffective_hold_s:
+        return True
+    # Another load is another question.
+    return one.arrival_rate is not None and one.arrival_rate > 1.2 * futile.rate
+
+
+def _ms(seconds: float) -> str:
+    return "unbounded" if seconds == inf else f"{seconds * 1000:.0f} ms"
+
+
+def carried_out(
+    memory: SafetyMemory, granted: Sequence[Request], seen: ApplicationObservation
+) -> SafetyMemory:
+    """The memory once these changes have been commanded."""
+    tracks = dict(memory.tracks)
+    operators = {one.operator: one for one in seen.operators}
+    for request in granted:
+        name = request.operator
+        track = replace(tracks[name], changed_at_s=seen.at_s)
+        if isinstance(request, ScaleOut) and request.target.total > operators[name].replicas.total:
+            track = replace(track, trial=_trial(request, operators[name], track, seen.at_s))
+        tracks[name] = track
+    changes = (*memory.changes_at_s, *(seen.at_s for _ in granted))
+    return replace(memory, tracks=tracks, changes_at_s=changes)
+
+
+def _trial(request: ScaleOut, one: OperatorObservation, track: Track, at_s: float) -> Trial | None:
+    if one.arrival_rate is None or one.response_time_s is None or one.utilisation is None:
+        return None
+    return Trial(
+        at_s=at_s,
+        before=one.replicas.total,
+        after=request.target.total,
+        rate=one.arrival_rate,
+        response_time_s=one.response_time_s,
+        saturated=one.utilisation >= SATURATED or one.response_time_s == inf or (track.drained or 0) < 0,
+        processed=track.processed,
+    )

@@ -1,0 +1,76 @@
+"""A journal in a file: one line an entry, on disk before anything is done about it."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from penstock.control.journal import Entry, decoded_lines, encoded
+from penstock.domain.errors import InputError
+
+
+class JournalFile:
+    """Appends to a file; what a crash left half written at its end is cut off first.
+
+    An entry that cannot be written raises OSError and leaves the file as it was.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a+b", buffering=0)
+            self._cut_torn_line()
+        except OSError as problem:
+            raise InputError(f"journal {path}: cannot write: {problem.strerror or problem}") from problem
+
+    def append(self, entry: Entry) -> None:
+        line = (encoded(entry) + "\n").encode("utf-8")
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            while line:  # a disk that fills up takes only part of it, and then raises
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError as problem:
+            with suppress(OSError):  # a device has no end to go back to
+                self._file.truncate(end)
+            raise OSError(
+                problem.errno, f"journal {self.path}: cannot write: {problem.strerror or problem}"
+            ) from problem
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> "JournalFile":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _cut_torn_line(self) -> None:
+        size = self._file.seek(0, os.SEEK_END)
+        position = size
+        while position > 0:
+            begin = max(position - 65_536, 0)
+            self._file.seek(begin)
+            chunk = self._file.read(position - begin)
+            found = chunk.rfind(b"\n")
+            if found >= 0:
+                position = begin + found + 1
+                break
+            position = begin
+        if position < size:
+            self._file.truncate(position)
+
+
+def read_journal(path: Path) -> list[Entry]:
+    """All entries of a journal; a last line that a crash cut off is left out."""
+    try:
+        with open(path, encoding="utf-8", newline="\n", errors="replace") as file:
+            return list(decoded_lines(file))
+    except OSError as problem:
+        raise InputError(f"journal {path}: {problem.strerror or problem}") from problem
+    except InputError as problem:
+        raise InputError(f"journal {path}: {problem}") from problem

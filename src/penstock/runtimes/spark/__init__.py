@@ -1,0 +1,1 @@
+"""Applications on Apache Spark: a cluster, the graph as streaming queries, measuring and acting."""

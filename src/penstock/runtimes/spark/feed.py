@@ -1,0 +1,39 @@
+"""Appending to a source: whoever brings tuples in says when they entered."""
+
+import uuid
+from typing import TYPE_CHECKING
+
+from penstock.runtimes.spark.stream_log import LogFile, StreamLog
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+
+class Feed:
+    """Writes a source's log. `position` counts the tuples brought in so far, across restarts."""
+
+    def __init__(self, log: StreamLog) -> None:
+        self._log = log
+        last = log.last()
+        self.position = 0 if last is None else last.epoch
+        self.ended = last is not None and last.final
+
+    def append(self, table: "Table", *, entered_at_s: float, final: bool = False) -> None:
+        """Bring tuples in; nothing follows a final one."""
+        from pyarrow import parquet
+
+        files = []
+        if table.num_rows:
+            name = f"{uuid.uuid4().hex}.parquet"
+            parquet.write_table(table, self._log.data_file(name))
+            files.append(LogFile(name=name, tuples=table.num_rows))
+        # An empty end still has to be told from the batch before it.
+        self.position += max(table.num_rows, 1)
+        self._log.publish(
+            epoch=self.position,
+            files=files,
+            published_at_s=entered_at_s,
+            origins=((entered_at_s, table.num_rows),),
+            final=final,
+        )
+        self.ended = final

@@ -1,0 +1,122 @@
+"""A stream log as a source of Spark: the offset is the number of the next batch.
+
+Runs in Python workers of the driver (offsets, partitions) and of the executors (reading),
+so it imports little and keeps no state but its options.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from typing_extensions import override
+
+from penstock.runtimes.spark.partitions import shares
+from penstock.runtimes.spark.stream_log import StreamLog
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+FORMAT = "penstock-log"
+_MOST_BATCHES = 1000  # in one micro-batch: after a long stop it catches up in steps
+
+
+@dataclass(frozen=True, slots=True)
+class Slices(InputPartition):
+    """Parts of files that one task reads."""
+
+    of: tuple[tuple[str, int, int], ...]  # (path, first tuple, how many)
+
+    @property
+    def value(self) -> Any:
+        return self.of
+
+
+class LogSource(DataSource):
+    """`spark.readStream.format("penstock-log")` with options path, consumer, schema, intake."""
+
+    @classmethod
+    @override
+    def name(cls) -> str:
+        return FORMAT
+
+    @override
+    def schema(self) -> "StructType | str":
+        from pyspark.sql.types import StructType
+
+        given = self.options["schema"]  # as its author wrote it, or as Spark derived it
+        return StructType.fromJson(json.loads(given)) if given.startswith("{") else given
+
+    @override
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        return LogReader(
+            StreamLog(Path(self.options["path"])),
+            consumer=self.options["consumer"],
+            intake=Path(self.options["intake"]),
+            chunk=int(self.options.get("chunk", "1000")),
+        )
+
+
+class LogReader(DataSourceStreamReader):
+    """Reads every batch once, in order; says when one is no longer needed."""
+
+    def __init__(self, log: StreamLog, *, consumer: str, intake: Path, chunk: int) -> None:
+        self._log, self._consumer, self._intake, self._chunk = log, consumer, intake, chunk
+
+    @override
+    def initialOffset(self) -> dict[str, Any]:
+        return {"log": self._log.name, "batch": 0}
+
+    @override
+    def latestOffset(self, start: dict[str, Any], limit: "ReadLimit") -> dict[str, Any]:
+        begin = int(start["batch"])
+        end = begin if intake_in(self._intake).held else min(self._log.end(begin), begin + _MOST_BATCHES)
+        return {"log": self._log.name, "batch": end}
+
+    @override
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        last = self._log.last()
+        return {"log": self._log.name, "batch": 0 if last is None else last.number + 1}
+
+    @override
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        batches = self._log.batches(int(start["batch"]), int(end["batch"]))
+        files = [
+            (str(self._log.data_file(file.name)), file.tuples) for batch in batches for file in batch.files
+        ]
+        return [Slices(tuple(part)) for part in shares(files, intake_in(self._intake).parts)]
+
+    @override
+    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        import pyarrow
+        from pyarrow import parquet
+
+        for path, first, tuples in partition.value:
+            table = parquet.read_table(path).slice(first, tuples)
+            # Spark takes every column of a source for one that may be null.
+            nullable = pyarrow.schema([column.with_nullable(True) for column in table.schema])
+            yield from table.cast(nullable).to_batches(max_chunksize=self._chunk)
+
+    @override
+    def commit(self, end: dict[str, Any]) -> None:
+        self._log.passed(self._consumer, int(end["batch"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """How a query takes its input, from the next micro-batch on."""
+
+    parts: int = 1  # tasks that share the work
+    held: bool = False  # take nothing more, so that the query comes to rest between two batches
+
+
+def intake_in(file: Path) -> Intake:
+    """As written by whoever changes replicas or stops a query; the default until then."""
+    try:
+        return Intake(**json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return Intake()

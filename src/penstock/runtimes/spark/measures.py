@@ -1,0 +1,96 @@
+"""From what micro-batches reported to what the managers see; pure, so it is tested without Spark."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.runtimes.spark.stream_log import Origins
+from penstock.runtimes.spark.taps import TaskReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """How long tuples took, weighted by how many; None where there were none."""
+
+    mean_s: float | None
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+
+
+def waits(ended: Iterable[tuple[float, Origins]]) -> Waits:
+    """Response times of tuples: of every (moment results were there, tuples by the moment they came)."""
+    took = sorted((end - begin, tuples) for end, began in ended for begin, tuples in began if tuples)
+    total = sum(tuples for _, tuples in took)
+    if not total:
+        return Waits(mean_s=None, p50_s=None, p95_s=None, p99_s=None)
+    return Waits(
+        mean_s=sum(seconds * tuples for seconds, tuples in took) / total,
+        p50_s=_percentile(took, 0.50 * total),
+        p95_s=_percentile(took, 0.95 * total),
+        p99_s=_percentile(took, 0.99 * total),
+    )
+
+
+def _percentile(took: Sequence[tuple[float, int]], rank: float) -> float:
+    passed = 0
+    for seconds, tuples in took:
+        passed += tuples
+        if passed >= rank:
+            return seconds
+    return took[-1][0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """Service time per tuple that came in: mean, and variance where there is enough to tell."""
+
+    mean_s: float | None
+    variance_s2: float | None
+
+
+def service(batches: Iterable[tuple[int, Sequence[TaskReport]]], *, one_stage: bool) -> Service:
+    """From (tuples in, tasks) of every micro-batch.
+
+    A task that served n tuples in d seconds is one sample of a mean of n service times, so the
+    variance of one is about n (d/n - mean)^2. Where a shuffle stands before the last stage, nobody
+    knows which task served how many tuples: then every micro-batch is one sample.
+    """
+    samples: list[tuple[int, float]] = []
+    for tuples, tasks in batches:
+        if not tuples or not tasks:
+            continue
+        if one_stage:
+            # Tuples are dealt evenly to as many tasks as there are.
+            samples += [(max(tuples // len(tasks), 1), task.busy_s) for task in tasks]
+        else:
+            samples.append((tuples, sum(task.busy_s for task in tasks)))
+    served = sum(tuples for tuples, _ in samples)
+    if not served:
+        return Service(mean_s=None, variance_s2=None)
+    mean = sum(seconds for _, seconds in samples) / served
+    if len(samples) < 2:
+        return Service(mean_s=mean, variance_s2=None)
+    spread = sum(tuples * (seconds / tuples - mean) ** 2 for tuples, seconds in samples)
+    return Service(mean_s=mean, variance_s2=spread / (len(samples) - 1))
+
+
+def utilisations(
+    before: Mapping[str, float], now: Mapping[str, float], interval_s: float
+) -> tuple[float, ...] | None:
+    """Share of the interval each replica was busy; None where none was there all the time.
+
+    `before` and `now` are seconds busy since the start, by replica. A task counts when it ends, so
+    a long one may count more than the interval.
+    """
+    there = [host for host in now if host in before]
+    if not there or not interval_s > 0:
+        return None
+    return tuple(max(now[host] - before[host], 0.0) / interval_s for host in sorted(there))
+
+
+def skew(loads: Sequence[float] | None) -> float | None:
+    """The busiest over the mean; 1 when all are alike."""
+    if not loads:
+        return None
+    mean = sum(loads) / len(loads)
+    return max(loads) / mean if mean > 0 else None

@@ -1,0 +1,250 @@
+"""An application at work: its chains as streaming queries, and what each micro-batch told.
+
+Only this module starts and stops queries. What it measures goes to `Measurements`, which
+the monitor reads.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.files import write_whole
+from penstock.runtimes.spark.cluster import ClusterError
+from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in
+from penstock.runtimes.spark.offsets import at_rest, consumed
+from penstock.runtimes.spark.partitions import state_partitions
+from penstock.runtimes.spark.session import profile
+from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
+from penstock.runtimes.spark.taps import REPORT_SCHEMA, TaskReport, exit_tap, inner_tap, report_of
+from penstock.runtimes.spark.topology import App, Chain
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+MONITOR = "monitor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """One micro-batch of one chain."""
+
+    chain: str
+    epoch: int
+    ended_s: float
+    waited: tuple[tuple[float, int], ...]  # (moment tuples were published to it, how many)
+    reached: Mapping[str, int]  # stream -> the first batch not taken yet
+    tasks: tuple[TaskReport, ...]
+    published: Batch | None  # None when there was nothing, or it was published before a crash
+
+    @property
+    def tuples_in(self) -> int:
+        return sum(tuples for _, tuples in self.waited)
+
+
+@dataclass
+class Measurements:
+    """What happened, in the order it did; written by the queries' threads, read by the monitor."""
+
+    _reports: list[BatchReport] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, report: BatchReport) -> None:
+        with self._lock:
+            self._reports.append(report)
+
+    def take(self) -> list[BatchReport]:
+        """Everything since the last call."""
+        with self._lock:
+            taken, self._reports = self._reports, []
+        return taken
+
+
+class RunningApp:
+    """Starts an application's queries and keeps them going."""
+
+    def __init__(self, app: App, spark: "SparkSession", work: Path, *, trigger_s: float = 0.5) -> None:
+        """A micro-batch every `trigger_s` at most: a rest between them leaves room to see the load in."""
+        self.app, self.spark, self.work, self.trigger_s = app, spark, work, trigger_s
+        self.chains = {chain.name: chain for chain in app.chains()}
+        self.measurements = Measurements()
+        self.queries: dict[str, StreamingQuery] = {}
+        self._schemas: dict[str, str] = dict(app.sources)
+        # A local[n] master has no workers to choose among.
+        placed = not str(spark.sparkContext.master).startswith("local")
+        self._profiles = {name: profile(chain.tag) if placed else None for name, chain in self.chains.items()}
+        for stream in (*app.sources, *(chain.output for chain in self.chains.values())):
+            readers = app.readers(stream)
+            # The monitor counts what is published, so nothing goes before it has seen it.
+            self.log(stream).create((*readers, MONITOR) if readers else ())
+
+    def log(self, stream: str) -> StreamLog:
+        return StreamLog(self.work / "streams" / stream)
+
+    def checkpoint(self, chain: str) -> Path:
+        return self.work / "checkpoints" / chain
+
+    def share_among(self, chain: str, replicas: int) -> None:
+        """From the next micro-batch on, the chain's input is cut into as many parts as it has replicas."""
+        self._set_intake(chain, replace(intake_in(self._intake(chain)), parts=replicas))
+
+    def summon(self, within_s: float) -> None:
+        """Give every chain's executors a first task: Spark starts none before there is one for it."""
+
+        def touch(name: str) -> None:
+            frame = self.spark.range(1)
+            frame.mapInArrow(inner_tap("warm-up", 0), frame.schema, profile=self._profiles[name]).collect()
+
+        threads = {name: threading.Thread(target=touch, args=(name,), daemon=True) for name in self.chains}
+        for thread in threads.values():
+            thread.start()
+        deadline_s = time.monotonic() + within_s
+        for name, thread in threads.items():
+            thread.join(max(deadline_s - time.monotonic(), 0.0))
+            if thread.is_alive():
+                raise ClusterError(f"no executor for '{name}' within {within_s:g} s; see the workers' logs")
+
+    def start(self) -> None:
+        for name in self.chains:
+            self.start_chain(name)
+
+    def start_chain(self, name: str) -> None:
+        chain = self.chains[name]
+        self._set_intake(name, replace(intake_in(self._intake(name)), held=False))
+        frames = [self._read(chain, stream) for stream in chain.inputs]
+        result = self._transformed(chain, frames)
+        self._schemas[chain.output] = result.schema.json()
+        # A query takes the number of its state's partitions from here when it first starts.
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(state_partitions(chain.max_replicas)))
+        bound = result.mapInArrow(
+            exit_tap(str(self.log(chain.output).root / "data")), REPORT_SCHEMA, profile=self._profiles[name]
+        )
+        self.queries[name] = (
+            bound.writeStream.queryName(name)
+            .outputMode(chain.output_mode)
+            .foreachBatch(lambda batch, epoch: self._publish(chain, batch, epoch))
+            .option("checkpointLocation", str(self.checkpoint(name)))
+            .trigger(processingTime=f"{self.trigger_s} seconds")
+            .start()
+        )
+
+    def rest_chain(self, name: str, *, within_s: float) -> None:
+        """Stop a query between two batches."""
+        if name in self.queries:
+            self._set_intake(name, replace(intake_in(self._intake(name)), held=True))
+            self._wait_for_rest(name, time.monotonic() + within_s)
+            self.stop_chain(name)
+
+    def stop_chain(self, name: str) -> None:
+        """Stop a query at once; a batch that is under way is done again by whoever starts it next."""
+        query = self.queries.pop(name, None)
+        if query is not None:
+            query.stop()
+
+    def stop(self) -> None:
+        for name in list(self.queries):
+            self.stop_chain(name)
+
+    def failed(self) -> dict[str, str]:
+        """Queries that ended by themselves, and why."""
+        return {
+            name: str(query.exception() or "it ended by itself").splitlines()[0]
+            for name, query in self.queries.items()
+            if not query.isActive
+        }
+
+    def done(self) -> bool:
+        """Whether a finite input has been read, processed and published to the very end."""
+        for sink in self.app.sinks.values():
+            last = self.log(sink).last()
+            if last is None or not last.final:
+                return False
+        return True
+
+    def _intake(self, chain: str) -> Path:
+        return self.work / "intake" / f"{chain}.json"
+
+    def _set_intake(self, chain: str, intake: Intake) -> None:
+        write_whole(self._intake(chain), json.dumps(asdict(intake)))
+
+    def _wait_for_rest(self, name: str, deadline_s: float) -> None:
+        """Until every micro-batch that was begun is committed; a batch cut short blocks its state."""
+        query = self.queries[name]
+        while query.isActive and not (at_rest(self.checkpoint(name)) and not query.status["isTriggerActive"]):
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"query '{name}' is still in the middle of a batch")
+            time.sleep(0.1)
+
+    def _read(self, chain: Chain, stream: str) -> "DataFrame":
+        return (
+            self.spark.readStream.format(FORMAT)
+            .option("path", str(self.log(stream).root))
+            .option("consumer", chain.name)
+            .option("schema", self._schemas[stream])
+            .option("intake", str(self._intake(chain.name)))
+            .load()
+        )
+
+    def _transformed(self, chain: Chain, frames: "list[DataFrame]") -> "DataFrame":
+        result = self._bound_first_stage(chain, frames)
+        for position, operator in enumerate(chain.operators):
+            result = [operator.transform(*result)]
+            if operator is not chain.operators[-1]:
+                only = result[0]
+                tap = inner_tap(operator.name, position)
+                result = [only.mapInArrow(tap, only.schema, profile=self._profiles[chain.name])]
+        return result[0]
+
+    def _bound_first_stage(self, chain: Chain, frames: "list[DataFrame]") -> "list[DataFrame]":
+        """A stateful operator shuffles: the stage before needs a tap of its own to run in the right place."""
+        if not chain.operators[0].stateful:
+            return frames
+        tap = inner_tap("input", -1)
+        return [frame.mapInArrow(tap, frame.schema, profile=self._profiles[chain.name]) for frame in frames]
+
+    def _publish(self, chain: Chain, batch: "DataFrame", epoch: int) -> None:
+        tasks = tuple(report_of(row) for row in batch.collect())
+        ranges = consumed(self.checkpoint(chain.name), epoch)
+        inputs = [
+            batch for stream, (start, end) in ranges.items() for batch in self.log(stream).batches(start, end)
+        ]
+        log = self.log(chain.output)
+        files = [LogFile(name=task.file, tuples=task.tuples) for task in tasks if task.tuples]
+        reached = {stream: end for stream, (_, end) in ranges.items()}
+        final = all(self._ends(stream, reached.get(stream, 0)) for stream in chain.inputs)
+        now = time.time()
+        published = None
+        if files or final:
+            published = log.publish(
+                epoch=epoch, files=files, published_at_s=now, origins=_merged(inputs), final=final
+            )
+        self.measurements.add(
+            BatchReport(
+                chain=chain.name,
+                epoch=epoch,
+                ended_s=now,
+                waited=tuple((one.published_at_s, one.tuples) for one in inputs),
+                reached=reached,
+                tasks=tasks,
+                published=published,
+            )
+        )
+        for stream in chain.inputs:
+            self.log(stream).clean()
+
+    def _ends(self, stream: str, reached: int) -> bool:
+        """Whether a finite stream has been read to its end."""
+        last = self.log(stream).last()
+        return last is not None and last.final and reached > last.number
+
+
+def _merged(batches: list[Batch]) -> Origins:
+    together: dict[float, int] = {}
+    for batch in batches:
+        for entered_s, tuples in batch.origins:
+            together[entered_s] = together.get(entered_s, 0) + tuples
+    return tuple(sorted(together.items()))

@@ -1,0 +1,71 @@
+"""A Spark session in which every operator can have executors of its own."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.runtimes.spark.cluster import LOOPBACK, POOL
+from penstock.runtimes.spark.java import environment
+from penstock.runtimes.spark.log_source import LogSource
+
+if TYPE_CHECKING:
+    from pyspark.resource import ResourceProfile
+    from pyspark.sql import SparkSession
+
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+EXECUTOR_MEMORY = "512m"
+
+
+def session(
+    name: str, master_url: str, *, most_replicas: int, work: Path, local: bool = True
+) -> "SparkSession":
+    """Spark asks for `most_replicas` executors of every profile all the time; supply decides how many."""
+    os.environ.update(
+        {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
+    )
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.initialExecutors": most_replicas,
+        "spark.dynamicAllocation.minExecutors": most_replicas,
+        "spark.dynamicAllocation.maxExecutors": most_replicas,
+        "spark.decommission.enabled": "true",
+        "spark.executor.resource.pool.amount": "1",
+        "spark.executor.cores": "1",
+        "spark.executor.memory": EXECUTOR_MEMORY,
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.locality.wait": "0",
+        # A replica that was killed is no reason to give up the application.
+        "spark.task.maxFailures": "20",
+        "spark.stage.maxConsecutiveAttempts": "20",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.port": "0",
+        # A regular expression in Spark recurses deeply when a query stops in the middle of a batch.
+        "spark.driver.extraJavaOptions": "-Xss8m",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.warehouse.dir": str(work / "warehouse"),
+    }
+    if local:
+        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    builder = SparkSession.builder.master(master_url).appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("FATAL")  # what goes wrong is told by the queries and the protocol
+    spark.dataSource.register(LogSource)
+    return spark
+
+
+def profile(tag: str) -> "ResourceProfile":
+    """Executors on workers that carry this tag, and on no others."""
+    from pyspark.resource import ExecutorResourceRequests, ResourceProfileBuilder, TaskResourceRequests
+
+    if tag == POOL:
+        raise ValueError("the pool is the default profile")
+    wanted = ExecutorResourceRequests().memory(EXECUTOR_MEMORY).cores(1).resource(tag, 1)
+    return ResourceProfileBuilder().require(wanted).require(TaskResourceRequests().cpus(1)).build

@@ -1,0 +1,153 @@
+"""A stream between operators: numbered batches of Parquet files in a directory.
+
+    log/data/<unique>.parquet    written by tasks; a retried task leaves a file nobody names
+    log/batches/<number>.json    a batch: its files, how many tuples, when they entered the application
+    log/consumers/<name>.json    the first batch a consumer still needs
+
+A batch exists from the moment its manifest is renamed into place, whole, and is never
+changed. One query writes a log, any number read it. The number of a batch is the offset
+of whoever reads, so batches are read in order and none twice.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.domain.errors import InputError
+from penstock.files import write_whole
+
+Origins = tuple[tuple[float, int], ...]  # (moment tuples entered the application, how many of them)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """One Parquet file of a batch."""
+
+    name: str
+    tuples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What one micro-batch of the writing query added to the stream."""
+
+    number: int
+    epoch: int  # the writer's own count, to recognise a batch it writes again after a crash
+    files: tuple[LogFile, ...]
+    published_at_s: float
+    origins: Origins
+    final: bool = False  # nothing follows: the input was finite and has been read
+
+    @property
+    def tuples(self) -> int:
+        return sum(file.tuples for file in self.files)
+
+
+class StreamLog:
+    """A directory of batches."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def name(self) -> str:
+        return self.root.name
+
+    def create(self, consumers: Iterable[str] = ()) -> "StreamLog":
+        """Make the directories; batches stay until every consumer named here is past them."""
+        for part in ("data", "batches", "consumers"):
+            (self.root / part).mkdir(parents=True, exist_ok=True)
+        for consumer in consumers:
+            if not self._mark(consumer).exists():
+                self.passed(consumer, 0)
+        return self
+
+    def data_file(self, name: str) -> Path:
+        return self.root / "data" / name
+
+    def end(self, start: int = 0) -> int:
+        """The number of the batch to come, given that batches up to `start` exist or existed."""
+        while self._manifest(start).exists():
+            start += 1
+        return start
+
+    def batch(self, number: int) -> Batch:
+        try:
+            read: dict[str, Any] = json.loads(self._manifest(number).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as problem:
+            raise InputError(f"{self._manifest(number)}: cannot read batch {number}: {problem}") from problem
+        read["files"] = tuple(LogFile(**file) for file in read["files"])
+        read["origins"] = tuple((float(at), int(tuples)) for at, tuples in read["origins"])
+        return Batch(**read)
+
+    def batches(self, start: int, end: int) -> list[Batch]:
+        return [self.batch(number) for number in range(start, end)]
+
+    def last(self) -> Batch | None:
+        numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
+        return self.batch(max(numbers)) if numbers else None
+
+    def publish(
+        self,
+        *,
+        epoch: int,
+        files: Sequence[LogFile],
+        published_at_s: float,
+        origins: Origins,
+        final: bool = False,
+    ) -> Batch | None:
+        """Add a batch; None when the writer had already published this epoch, before a crash."""
+        last = self.last()
+        if last is not None and last.epoch >= epoch:
+            self._discard(files)
+            return None
+        batch = Batch(
+            number=0 if last is None else last.number + 1,
+            epoch=epoch,
+            files=tuple(file for file in files if file.tuples),
+            published_at_s=published_at_s,
+            origins=origins,
+            final=final,
+        )
+        write_whole(self._manifest(batch.number), json.dumps(asdict(batch)))
+        return batch
+
+    def passed(self, consumer: str, number: int) -> None:
+        """Batches below `number` are no longer needed by this consumer."""
+        write_whole(self._mark(consumer), json.dumps({"needs": number}))
+
+    def needs(self, consumer: str) -> int:
+        """The first batch this consumer still needs; 0 for one that never took any."""
+        try:
+            return int(json.loads(self._mark(consumer).read_text(encoding="utf-8"))["needs"])
+        except FileNotFoundError:
+            return 0
+
+    def clean(self) -> int:
+        """Remove what every consumer is past, but for the last batch; returns how many batches went.
+
+        A log without consumers keeps everything: it holds results.
+        """
+        consumers = [path.stem for path in (self.root / "consumers").glob("*.json")]
+        if not consumers:
+            return 0
+        needed = min(self.needs(consumer) for consumer in consumers)
+        numbers = sorted(int(path.stem) for path in (self.root / "batches").glob("*.json"))
+        old = [number for number in numbers[:-1] if number < needed]
+        for number in old:
+            batch = self.batch(number)
+            self._manifest(number).unlink()  # first: a manifest never names a file that is gone
+            self._discard(batch.files)
+        return len(old)
+
+    def _discard(self, files: Iterable[LogFile]) -> None:
+        for file in files:
+            self.data_file(file.name).unlink(missing_ok=True)
+
+    def _manifest(self, number: int) -> Path:
+        return self.root / "batches" / f"{number:09d}.json"
+
+    def _mark(self, consumer: str) -> Path:
+        return self.root / "consumers" / f"{consumer}.json"

@@ -1,0 +1,219 @@
+"""An application as its author writes it: named sources, operators that are functions, sinks.
+
+    app = App("top-routes", objective=Objective(response_time_s=3))
+    trips = app.source("trips", schema="line string")
+    parsed = app.operator("parse", parse, trips, max_replicas=3)
+    ...
+    app.sink("ranking", ranked)
+
+An operator is a function from DataFrame to DataFrame. The graph is checked before anything
+starts. Operators that are fused with the one before them share its query, its executors
+and its fate; each is still measured.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from penstock.domain.application import Application, Operator, Sink, Source, Stream
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective
+
+Transform = Callable[..., Any]  # DataFrame, ... -> DataFrame
+
+
+class Protocol(Enum):
+    """How an operator's replicas are changed."""
+
+    LIVE = "live"  # executors join and leave, the query goes on
+    PAUSE_AND_RESUME = "pause-and-resume"  # stop, repartition the state, restart
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOf:
+    """What leaves a source or an operator."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorDefinition:
+    """One operator: what it does, and what may be done to it."""
+
+    name: str
+    transform: Transform
+    inputs: tuple[str, ...]
+    max_replicas: int
+    stateful: bool
+    output_mode: str
+    fused: bool
+    protocol: Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Operators that run as one query: one, or neighbours fused together."""
+
+    operators: tuple[OperatorDefinition, ...]
+
+    @property
+    def name(self) -> str:
+        return "+".join(operator.name for operator in self.operators)
+
+    @property
+    def tag(self) -> str:
+        """The custom resource its workers carry; letters Spark's configuration takes."""
+        return "op_" + "_".join(operator.name for operator in self.operators).replace("-", "_")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.operators[0].inputs
+
+    @property
+    def output(self) -> str:
+        return self.operators[-1].name
+
+    @property
+    def max_replicas(self) -> int:
+        return min(operator.max_replicas for operator in self.operators)
+
+    @property
+    def stateful(self) -> bool:
+        return any(operator.stateful for operator in self.operators)
+
+    @property
+    def output_mode(self) -> str:
+        return next((o.output_mode for o in self.operators if o.stateful), "append")
+
+    @property
+    def protocol(self) -> Protocol:
+        pausing = any(o.protocol is Protocol.PAUSE_AND_RESUME for o in self.operators)
+        return Protocol.PAUSE_AND_RESUME if pausing else Protocol.LIVE
+
+
+@dataclass
+class App:
+    """A streaming application under construction."""
+
+    name: str
+    objective: Objective
+    sources: dict[str, str] = field(default_factory=dict)  # name -> schema
+    operators: dict[str, OperatorDefinition] = field(default_factory=dict)
+    sinks: dict[str, str] = field(default_factory=dict)  # name -> operator whose results it takes
+
+    def __init__(self, name: str, *, objective: Objective) -> None:
+        self.name, self.objective = name, objective
+        self.sources, self.operators, self.sinks = {}, {}, {}
+
+    def source(self, name: str, *, schema: str) -> StreamOf:
+        """Where tuples of this schema (as in Spark: "line string, at timestamp") enter."""
+        self._new(name)
+        self.sources[name] = schema
+        return StreamOf(name)
+
+    def operator(
+        self,
+        name: str,
+        transform: Transform,
+        *inputs: StreamOf,
+        max_replicas: int = 1,
+        stateful: bool = False,
+        output_mode: str = "append",
+        fused: bool = False,
+        protocol: Protocol = Protocol.LIVE,
+    ) -> StreamOf:
+        """A function from the inputs' DataFrames to one DataFrame.
+
+        `fused` runs it in the query of its input. `output_mode` matters to stateful ones.
+        """
+        self._new(name)
+        if not inputs:
+            raise InputError(f"operator '{name}': no input; give it a source's or an operator's stream")
+        if max_replicas < 1:
+            raise InputError(f"operator '{name}': max_replicas={max_replicas}; at least one replica must run")
+        if output_mode not in ("append", "update"):
+            raise InputError(f"operator '{name}': output_mode='{output_mode}'; append or update")
+        for stream in inputs:
+            if stream.name not in {*self.sources, *self.operators}:
+                raise InputError(f"operator '{name}': its input '{stream.name}' is not of this application")
+        self.operators[name] = OperatorDefinition(
+            name=name,
+            transform=transform,
+            inputs=tuple(stream.name for stream in inputs),
+            max_replicas=max_replicas,
+            stateful=stateful,
+            output_mode=output_mode,
+            fused=fused,
+            protocol=protocol,
+        )
+        return StreamOf(name)
+
+    def sink(self, name: str, results: StreamOf) -> None:
+        """Keep what this operator gives."""
+        self._new(name)
+        if results.name not in self.operators:
+            raise InputError(f"sink '{name}': '{results.name}' is not an operator of this application")
+        self.sinks[name] = results.name
+
+    def chains(self) -> tuple[Chain, ...]:
+        """The queries to run, each after those it reads from."""
+        self.graph()  # every mistake is named before anything starts
+        chains: list[list[OperatorDefinition]] = []
+        for ordered in self.graph().in_order:
+            operator = self.operators[ordered.name]
+            if operator.fused:
+                self._check_fusion(operator)
+                next(chain for chain in chains if chain[-1].name == operator.inputs[0]).append(operator)
+            else:
+                chains.append([operator])
+        return tuple(Chain(operators=tuple(chain)) for chain in chains)
+
+    def graph(self) -> Application:
+        """The graph as the policies know it; service times are measured later."""
+        unknown_s = 1e-3
+        return Application(
+            name=self.name,
+            sources=tuple(Source(name=name) for name in self.sources),
+            operators=tuple(
+                Operator(
+                    name=operator.name,
+                    service_time_s=unknown_s,
+                    stateful=operator.stateful,
+                    max_replicas=operator.max_replicas,
+                )
+                for operator in self.operators.values()
+            ),
+            sinks=tuple(Sink(name=name) for name in self.sinks),
+            streams=(
+                *(
+                    Stream(origin=origin, target=operator.name)
+                    for operator in self.operators.values()
+                    for origin in operator.inputs
+                ),
+                *(Stream(origin=origin, target=name) for name, origin in self.sinks.items()),
+            ),
+        )
+
+    def readers(self, stream: str) -> tuple[str, ...]:
+        """Chains that read a stream from its log."""
+        return tuple(chain.name for chain in self.chains() if stream in chain.inputs)
+
+    def _new(self, name: str) -> None:
+        if not name.replace("-", "_").isidentifier() or not name.isascii():
+            raise InputError(f"'{name}': names are letters, digits, - and _, and begin with a letter")
+        if name in {*self.sources, *self.operators, *self.sinks}:
+            raise InputError(f"application '{self.name}': '{name}' appears twice")
+
+    def _check_fusion(self, operator: OperatorDefinition) -> None:
+        origin = operator.inputs[0]
+        others = [o.name for o in self.operators.values() if origin in o.inputs and o is not operator]
+        if len(operator.inputs) != 1 or origin not in self.operators:
+            raise InputError(f"operator '{operator.name}': only a single operator's stream can be fused with")
+        if others or origin in self.sinks.values():
+            raise InputError(
+                f"operator '{operator.name}': '{origin}' also feeds {', '.join(others) or 'a sink'}; "
+                "its stream must stay in a log"
+            )
+        if self.operators[origin].stateful and operator.stateful:
+            raise InputError(f"operator '{operator.name}': two stateful operators cannot share a query")
