@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -50,6 +50,14 @@ def streaming(spark: SparkSession) -> SparkSession:
     )
     spark.dataSource.register(LogSource)
     return spark
+
+
+@pytest.fixture(autouse=True)
+def _no_query_is_left(spark: SparkSession) -> Iterator[None]:
+    """A test that failed takes no other with it."""
+    yield
+    for query in spark.streams.active:
+        query.stop()
 
 
 def _finish(run: RunningApp, within_s: float = 150) -> None:
