@@ -210,9 +210,8 @@ def with_beats(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         (LATEST, time) for time in (max(reached, default=None), NEVER_S) if time in last
     ]
     rows = [{**last[time].to_pylist()[0], "kind": kind} for kind, time in kinds]
-    for one in last.values():
-        yield pyarrow.RecordBatch.from_pylist(rows, schema=one.schema)
-        break
+    if rows:
+        yield pyarrow.RecordBatch.from_pylist(rows, schema=next(iter(last.values())).schema)
 
 
 def in_order(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
