@@ -1,6 +1,7 @@
 """A journal in a file: one line an entry, on disk before anything is done about it."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -31,7 +32,8 @@ class JournalFile:
                 line = line[self._file.write(line) :]
             os.fsync(self._file.fileno())
         except OSError as problem:
-            self._file.truncate(end)
+            with suppress(OSError):  # a device has no end to go back to
+                self._file.truncate(end)
             raise OSError(
                 problem.errno, f"journal {self.path}: cannot write: {problem.strerror or problem}"
             ) from problem

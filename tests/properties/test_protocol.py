@@ -255,7 +255,10 @@ def test_a_change_that_meets_no_trouble_is_made(method: Method, data: st.DataObj
 @settings(max_examples=100, deadline=None)
 @given(method=methods, retries=st.integers(0, 2), data=st.data())
 def test_failures_never_lose_the_last_good_state(method: Method, retries: int, data: st.DataObject) -> None:
-    """Nothing gets lost by itself here, but every command may fail, time after time."""
+    """Nothing gets lost by itself here, but one kind of command never works, and any other may fail."""
+    hopeless = data.draw(
+        st.sampled_from((AcquireNode, StopQuery, CopyCheckpoint, RepartitionState, StartQuery, Decommission))
+    )
     before, engine = machine(method, retries=retries)
     state: State
     change = data.draw(changes(("r0", "r1", "r2")))
@@ -267,11 +270,11 @@ def test_failures_never_lose_the_last_good_state(method: Method, retries: int, d
         event: Event = Elapsed(at_s=1000.0 * at_s)
         if engine.to_answer:
             command = engine.to_answer.pop(0)
-            fails = data.draw(st.booleans())
+            fails = isinstance(command, hopeless) or data.draw(st.integers(0, 9)) == 0
             event = (engine.failed if fails else engine.done)(command, 1000.0 * at_s)
         state, commands = step(state, event)
         engine.take(state, commands)
-    end = calm(state, engine, 1e6)
+    end = calm(state, engine, 1e6)  # at last everything works
     record = engine.records[-1]
     if isinstance(end, Stranded):
         assert record.outcome is Outcome.STRANDED

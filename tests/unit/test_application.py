@@ -136,19 +136,18 @@ def test_a_sink_gives_no_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    ("edges", "operators", "in_cycle"),
+    ("edges", "operators", "around"),
     [
-        ("in->a a->a a->out", "a", "a"),
-        ("in->a a->b b->a b->out", "a b", "a b"),
-        ("in->a a->b b->c c->b c->d d->out", "a b c d", "b c"),
-        ("in->z z->out a->b b->a", "z a b", "a b"),  # nobody reaches it, it is a cycle all the same
+        ("in->a a->a a->out", "a", "a -> a"),
+        ("in->a a->b b->a b->out", "a b", "a -> b -> a"),
+        # d comes after the cycle, a before it: neither is part of it
+        ("in->a a->b b->c c->b c->d d->out", "a b c d", "b -> c -> b"),
+        ("in->c c->b b->a a->c a->out", "a b c", "a -> c -> b -> a"),
+        ("in->z z->out a->b b->a", "z a b", "a -> b -> a"),  # nobody reaches it, it is one all the same
     ],
 )
-def test_a_cycle_is_refused_and_its_operators_are_named(edges: str, operators: str, in_cycle: str) -> None:
-    message = refusal(edges, operators=operators)
-    assert message.startswith("application 'app': a cycle through ")
-    named = message.removeprefix("application 'app': a cycle through ").split(", ")
-    assert set(in_cycle.split()) <= set(named)
+def test_a_cycle_is_refused_and_its_operators_are_named(edges: str, operators: str, around: str) -> None:
+    assert refusal(edges, operators=operators) == f"application 'app': a cycle through {around}"
 
 
 @pytest.mark.parametrize("edges", ["in->a a->out b->out", "in->a a->out b->a"])

@@ -7,8 +7,16 @@ import pytest
 
 from penstock.apps.graphs import graph_named
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
+from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.perf.latency import end_to_end, equal_shares, naive_shares, path_times, violated
+from penstock.perf.latency import (
+    check_objective,
+    end_to_end,
+    equal_shares,
+    naive_shares,
+    path_times,
+    violated,
+)
 
 
 def graph(edges: str, *, operators: str, sinks: str = "out") -> Application:
@@ -171,3 +179,48 @@ def test_no_path_exceeds_its_limit_and_nobody_loses_by_redistribution(limit_ms: 
                 for each in application.paths
                 if name in each
             )
+
+
+def test_a_path_that_has_no_limit_is_named() -> None:
+    with pytest.raises(InputError, match=r"^objective: path s-r1-r2-j has none"):
+        check_objective(DIAMOND, Objective(response_time_s=None, per_path_s={SHORT: 0.05}))
+
+
+def test_a_limit_of_a_path_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match="no path s-j; it has s-l-j, s-r1-r2-j"):
+        check_objective(DIAMOND, Objective(response_time_s=0.05, per_path_s={("s", "j"): 0.05}))
+
+
+@pytest.mark.parametrize(
+    ("limit_ms", "fastest", "delay_ms", "refused"),
+    [
+        (4.1, 1.0, 0.0, False),
+        (4.0, 1.0, 0.0, True),  # four services of a millisecond on the longer branch
+        (4.0, 1.3, 0.0, False),
+        (2.0, 1.3, 0.0, True),
+        (4.0, 1.3, 1.0, True),
+    ],
+)
+def test_an_objective_faster_than_service_on_the_fastest_node_is_refused(
+    limit_ms: float, fastest: float, delay_ms: float, refused: bool
+) -> None:
+    objective = Objective(response_time_s=limit_ms / 1000)
+
+    def check() -> None:
+        check_objective(DIAMOND, objective, fastest=fastest, delays_s={"r2": delay_ms / 1000})
+
+    if refused:
+        with pytest.raises(InputError, match="every interval would violate"):
+            check()
+    else:
+        check()
+
+
+def test_what_is_infeasible_says_which_path_by_how_much() -> None:
+    objective = Objective(response_time_s=0.05, per_path_s={LONG: 0.003})
+    with pytest.raises(InputError) as problem:
+        check_objective(DIAMOND, objective, fastest=1.25)
+    assert str(problem.value) == (
+        "application 'app': path s-r1-r2-j takes 3.2 ms of service alone on the fastest node (speedup 1.25), "
+        "which is not below its objective of 3 ms: every interval would violate"
+    )

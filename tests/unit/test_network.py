@@ -148,3 +148,20 @@ def test_as_published_every_operator_of_an_application_is_timed_at_the_sources_r
     join = graph_named("diamond", 10).operator("join")
     expected = response(join, 360.0, 4) - response(join, 120.0, 4)
     assert ours.response_time_s[-1] - published.response_time_s[-1] == pytest.approx(expected)
+
+
+def test_the_replicas_of_all_operators_are_counted_once() -> None:
+    """Five operators: one replica each in the first slot, four each from then on."""
+    spec = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=1.0)
+    outcome = run_spec(spec, np.full(4, 50.0), with_history=True)
+    assert outcome.history is not None
+    assert outcome.history.replicas.tolist() == [5, 20, 20, 20]
+    assert outcome.replicas_by_type == (20.0,)  # after each decision
+    assert outcome.mean_replicas == 20.0
+    assert outcome.history.resources.tolist() == [20, 20, 20, 20]  # paid for as decided
+
+
+def test_an_objective_the_fastest_node_cannot_meet_is_refused(walk: Floats) -> None:
+    spec = Spec(policy="threshold-c", application="pipeline", slo_s=0.0058, infrastructure="A:3")
+    with pytest.raises(InputError, match=r"path first-second-third takes 5\.897 ms .*speedup 1\.3"):
+        run_spec(spec, walk)

@@ -1,8 +1,10 @@
 """Claims, estimates, pages."""
 
+import re
+
 import pytest
 
-from penstock.experiments.claims import Claim, shown_like
+from penstock.experiments.claims import Chart, Claim, Series, shown_like
 from penstock.reports.claims import claims_page
 from penstock.reports.html import Page
 from penstock.reports.summary import estimate
@@ -64,3 +66,33 @@ def test_claims_that_differ_come_first_on_their_page() -> None:
     html = claims_page("title", "lead", ["a setting"], rows, {"QL": [("t/held", 1.0, 1.0)]})
     assert "1 claims hold, 1 do not, 1 more values" in html
     assert html.index("t/failed") < html.index("t/held")
+
+
+def test_a_page_of_claims_draws_the_charts_it_is_given() -> None:
+    lines = Chart(
+        title="Cost by size",
+        note="Two lines of one colour.",
+        x_title="operators",
+        y_title="cost",
+        series=[
+            Series(name="tuned & found", x=[1, 2], y=[3.25, None], group=0),
+            Series(name="at random", x=[1, 2], y=[4.0, 5.5], group=0),
+        ],
+        whole_x=True,
+        marked_y=(0.163, "printed here"),
+    )
+    bars = Chart(
+        title="Bars",
+        note="",
+        x_title="",
+        y_title="cost",
+        series=[Series(name="naive", x=["a"], y=[7.5])],
+        bars=True,
+    )
+    html = claims_page("title", "lead", [], [], {}, [lines, bars]).partition("<body>")[2]
+    assert html.index("Cost by size") < html.index("Bars")
+    assert '"name":"naive","x":["a"],"y":[7.5],"type":"bar"' in html
+    dashes = re.findall(r'"line":\{"color":"#0072B2","dash":"(\w+)","width":2\}', html)
+    assert dashes == ["solid", "dash"], "two lines of a group share a colour"
+    assert "printed here" in html
+    assert "Two lines of one colour." in html

@@ -7,7 +7,7 @@ import typer
 from pydantic import ValidationError
 
 import penstock
-from penstock.cli import bench, compare, reproduce, simulate, trace
+from penstock.cli import bench, compare, replay, reproduce, run, simulate, trace
 from penstock.domain.errors import InputError
 
 app = typer.Typer(
@@ -18,9 +18,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run")(run.run)
 app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
+app.command("replay")(replay.replay)
 app.command("bench")(bench.bench)
 app.add_typer(trace.app, name="trace")
 

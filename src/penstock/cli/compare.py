@@ -1,6 +1,7 @@
 """`penstock compare`: several policies and seeds, a table with intervals, a page of plots."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,15 @@ import typer
 from penstock.cli import options, screen
 from penstock.domain.errors import InputError
 from penstock.experiments.catalogue import SEEDED, check_policy_name
+from penstock.experiments.managed import (
+    COORDINATING,
+    check_application_policy_name,
+    label,
+    operators_decide,
+    run_any,
+)
 from penstock.experiments.run import Outcome, run_specs
+from penstock.experiments.spec import Spec
 from penstock.files import check_can_write, write_whole
 from penstock.reports.comparison import HEADER, PolicyResults, comparison_page
 
@@ -26,6 +35,15 @@ def compare(
     trace: options.TraceOption = None,
     infrastructure: options.InfrastructureOption = "A:3",
     application: options.ApplicationOption = None,
+    application_policies: Annotated[
+        str | None,
+        typer.Option(
+            "--application-policies",
+            help=f"Names separated by commas; nobody is one, too. {options.APPLICATION_POLICY_HELP}",
+        ),
+    ] = None,
+    path_slo_ms: options.PathSloOption = None,
+    pause_s: options.PauseOption = 10.0,
     max_replicas: options.MaxReplicasOption = 10,
     slo_ms: options.SloOption = 50.0,
     slots: options.SlotsOption = None,
@@ -49,12 +67,16 @@ def compare(
     """Run several policies over the same trace and put them side by side.
 
     Example: penstock compare --policies threshold-c,ql-pds,vi --seeds 10 --out comparison.html
+
+    A whole application: penstock compare --application diamond --policies threshold-c
+    --application-policies grant-all,token-bucket,drs-c,lohrmann-c --slots 10080
     """
     names = list(dict.fromkeys(name.strip() for name in policies.split(",") if name.strip()))
     if not names:
         raise InputError("--policies: name at least one policy")
     for name in names:
         check_policy_name(name)
+    managers = _application_policies(application_policies)
     if out is not None:
         check_can_write(out)
     inputs = options.gather(
@@ -77,11 +99,19 @@ def compare(
         update=update,
         first_replica=first_replica,
         application=application,
+        path_slo_ms=path_slo_ms,
+        pause_s=pause_s,
     )
+    specs = [
+        replace(options.for_policy(inputs, name), application_policy=manager)
+        for manager in managers
+        # One that decides for the operators has no use for their policies.
+        for name in (names if manager is None or manager in COORDINATING else names[:1])
+    ]
     jobs = [
-        (options.for_policy(inputs, name, seed=seed), inputs.trace.rates, inputs.training.rates)
-        for name in names
-        for seed in range(1, (seeds if name in SEEDED else 1) + 1)
+        (replace(spec, seed=seed), inputs.trace.rates, inputs.training.rates)
+        for spec in specs
+        for seed in range(1, (seeds if _depends_on_seed(spec) else 1) + 1)
     ]
     with screen.progress("simulating", len(jobs)) as bar:
         outcomes = run_specs(
@@ -89,16 +119,18 @@ def compare(
             threads=options.default_threads(threads),
             with_history=True,
             done=lambda outcome: bar.advance(),
+            run_one=run_any,
         )
     results = sorted(
-        (_results(name, outcomes) for name in names),
+        (_results(name, outcomes) for name in dict.fromkeys(label(spec) for spec in specs)),
         key=lambda result: sum(result.avg_cost) / len(result.avg_cost),
     )
     setting = (
         f"{f'Application {application}. ' if application else ''}"
         f"Trace {inputs.trace.name}, {inputs.trace.rates.size:,} slots; infrastructure {infrastructure}, "
         f"up to {max_replicas} replicas; response time at most {slo_ms:g} ms"
-        f"{'; as published' if as_published else ''}."
+        f"{'; as published' if as_published else ''}"
+        f"{f'; a reconfiguration pauses for {pause_s:g} s' if application_policies else ''}."
     )
     if out is not None:
         page = comparison_page(results, inputs.trace.rates, title="Policies side by side", setting=setting)
@@ -111,8 +143,24 @@ def compare(
         screen.out.print(f"plots: {out}")
 
 
+def _application_policies(text: str | None) -> list[str | None]:
+    if text is None:
+        return [None]
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise InputError("--application-policies: name at least one")
+    for name in names:
+        if name != "nobody":
+            check_application_policy_name(name)
+    return [None if name == "nobody" else name for name in names]
+
+
+def _depends_on_seed(spec: Spec) -> bool:
+    return operators_decide(spec) and (spec.policy in SEEDED or spec.application_policy == "tuned")
+
+
 def _results(policy: str, outcomes: Sequence[Outcome]) -> PolicyResults:
-    mine = [outcome for outcome in outcomes if outcome.spec.policy == policy]
+    mine = [outcome for outcome in outcomes if label(outcome.spec) == policy]
     first = mine[0].history
     if first is None:
         raise ValueError("a comparison keeps the history of its runs")

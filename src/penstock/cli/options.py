@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from penstock.apps.graphs import GRAPHS, graph_named
+from penstock.apps.named import APPLICATIONS, application_named
 from penstock.data.synthetic import DAY_AND_WEEK, day_and_week
 from penstock.data.traces import read_trace
+from penstock.domain.application import Path as ApplicationPath
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.domain.trace import SLOTS_PER_DAY, Trace
 from penstock.experiments.catalogue import POLICIES, TRAINING_SLOTS
+from penstock.experiments.managed import APPLICATION_POLICIES
 from penstock.experiments.presets import (
     SPEEDUPS,
     WORKLOADS,
@@ -127,8 +129,29 @@ ApplicationOption = Annotated[
     str | None,
     typer.Option(
         "--application",
-        help=f"Simulate a graph of operators ({', '.join(GRAPHS)}) instead of a single one; "
-        "--slo-ms then holds from source to sink.",
+        help=f"Simulate a graph of operators ({', '.join(APPLICATIONS)}) instead of a single one; "
+        "--slo-ms then holds from source to sink. top-routes is made for --slo-ms 250.",
+    ),
+]
+APPLICATION_POLICY_HELP = (
+    f"Who manages the application: {', '.join(APPLICATION_POLICIES)}. grant-all and token-bucket answer what "
+    "each operator's --policy asks for; tuned sets the --policy's bounds and weights, from simulations of "
+    "--training; the others decide for all operators. Nobody if left out, and changes then take no time."
+)
+PathSloOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--path-slo-ms",
+        metavar="A-B-C=MS",
+        help="A response-time objective for one path of the application, named by its operators; repeatable.",
+    ),
+]
+PauseOption = Annotated[
+    float,
+    typer.Option(
+        "--pause-s",
+        help="Under an application policy, how long a reconfiguration stops the application; what arrives "
+        "meanwhile waits at the source.",
     ),
 ]
 
@@ -167,6 +190,8 @@ def gather(
     update: str | None = None,
     first_replica: FirstReplica | None = None,
     application: str | None = None,
+    path_slo_ms: list[str] | None = None,
+    pause_s: float = 10.0,
 ) -> Inputs:
     """Read the files and settle the settings; every mistake is named before anything runs."""
     if slots is not None and slots < 1:
@@ -174,7 +199,7 @@ def gather(
     if update not in (None, "equation", "published"):
         raise InputError(f"--update '{update}': choose equation or published")
     if application is not None:
-        graph_named(application, max_replicas)
+        application_named(application, max_replicas)
         if service_rate is not None or service_scv is not None:
             raise InputError(
                 f"--application {application}: its operators have service times of their own; "
@@ -201,6 +226,8 @@ def gather(
         published_updates=None if update is None else update == "published",
         first_replica=first_replica,
         application=application,
+        path_slo_s=tuple(_path_limit(text) for text in path_slo_ms or ()),
+        pause_s=pause_s,
         price_change=_change("--price-change", price_change, shown.rates.size),
         speed_change=_change("--speed-change", speed_change, shown.rates.size),
     )
@@ -241,6 +268,16 @@ def _weights(text: str) -> Weights:
     except ValueError:
         raise InputError(f"--weights '{text}': give three numbers, as in 0.6,0.2,0.2") from None
     return Weights(performance=performance, resources=resources, reconfiguration=reconfiguration)
+
+
+def _path_limit(text: str) -> tuple[ApplicationPath, float]:
+    path, _, limit = text.rpartition("=")
+    try:
+        return tuple(path.split("-")), float(limit) / 1000
+    except ValueError:
+        raise InputError(
+            f"--path-slo-ms '{text}': give a path and milliseconds, as in split-slow-join=40"
+        ) from None
 
 
 def _change(option: str, text: str | None, slots: int) -> Change | None:

@@ -11,7 +11,7 @@ import typer
 from penstock.cli import options, screen
 from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
-from penstock.experiments.claims import Claim, Progress, Traces
+from penstock.experiments.claims import Chart, Claim, Progress, Traces
 from penstock.experiments.reproductions import REPRODUCTIONS
 from penstock.files import check_can_write, write_whole
 from penstock.reports.claims import claims_page
@@ -46,11 +46,14 @@ def reproduce(
     check_can_write(out)
     traces = _traces(data)
     claims: list[Claim] = []
+    charts: list[Chart] = []
     began = time.perf_counter()
     for name in wanted:
         with screen.progress(name, None) as bar:
             progress = Progress(of=bar.of, advance=bar.advance)
-            claims += REPRODUCTIONS[name].run(traces, options.default_threads(threads), progress)
+            findings = REPRODUCTIONS[name].run(traces, options.default_threads(threads), progress)
+            claims += findings.claims
+            charts += findings.charts
     took = time.perf_counter() - began
     page = claims_page(
         "Reproduced: " + "; ".join(REPRODUCTIONS[name].title for name in wanted),
@@ -58,6 +61,7 @@ def reproduce(
         [setting for name in wanted for setting in REPRODUCTIONS[name].settings],
         [(c.id, c.printed, c.shown, _tolerance(c), c.holds, c.note) for c in claims],
         _costs(claims),
+        charts,
     )
     write_whole(out, page)
     if json_output:

@@ -26,7 +26,11 @@ err = Console(stderr=True, highlight=False, markup=False)
 
 def print_json(value: Any) -> None:
     """One JSON object and nothing else."""
-    print(json.dumps(value, indent=2, allow_nan=False))
+    print(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    return json.dumps(value, indent=2, allow_nan=False)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:

@@ -12,7 +12,8 @@ from penstock.cli import options, screen
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.experiments.catalogue import check_policy_name
-from penstock.experiments.run import Outcome, run_spec
+from penstock.experiments.managed import check_application_policy_name, label, operators_decide, run_any
+from penstock.experiments.run import Outcome
 from penstock.files import check_can_write, write_whole
 
 
@@ -21,6 +22,11 @@ def simulate(
     trace: options.TraceOption = None,
     infrastructure: options.InfrastructureOption = "A:3",
     application: options.ApplicationOption = None,
+    application_policy: Annotated[
+        str | None, typer.Option("--application-policy", help=options.APPLICATION_POLICY_HELP)
+    ] = None,
+    path_slo_ms: options.PathSloOption = None,
+    pause_s: options.PauseOption = 10.0,
     max_replicas: options.MaxReplicasOption = 10,
     slo_ms: options.SloOption = 50.0,
     slots: options.SlotsOption = None,
@@ -59,8 +65,13 @@ def simulate(
     """Run one policy over a trace in the simulator and print what it cost.
 
     Example: penstock simulate --policy ql-pds --trace taxi.txt --infrastructure A:3 --slots 400001
+
+    A whole application: penstock simulate --application diamond --policy threshold-c
+    --application-policy token-bucket --slots 10080
     """
     check_policy_name(policy)
+    if application_policy is not None:
+        check_application_policy_name(application_policy)
     if history is not None:
         check_can_write(history)
         if trace is not None and history.exists() and trace.exists() and history.samefile(trace):
@@ -85,12 +96,18 @@ def simulate(
         update=update,
         first_replica=first_replica,
         application=application,
+        path_slo_ms=path_slo_ms,
+        pause_s=pause_s,
     )
     spec = replace(
-        options.for_policy(inputs, policy, seed=seed), threshold=threshold, beta=beta, replicas=replicas
+        options.for_policy(inputs, policy, seed=seed),
+        threshold=threshold,
+        beta=beta,
+        replicas=replicas,
+        application_policy=application_policy,
     )
-    with screen.err.status(f"simulating {policy} (the first run of a policy compiles it)"):
-        outcome = run_spec(
+    with screen.err.status(f"simulating {label(spec)} (the first run of a policy compiles it)"):
+        outcome = run_any(
             spec, inputs.trace.rates, training=inputs.training.rates, with_history=history is not None
         )
     if history is not None:
@@ -99,27 +116,33 @@ def simulate(
         screen.print_json(as_json(outcome, inputs.trace))
         return
     screen.print_table(
-        ("", policy),
+        ("", label(spec)),
         [
             ("average cost", f"{outcome.avg_cost:.4f}"),
             ("violations", f"{outcome.violations_pct:.1f} %"),
             ("reconfigurations", f"{outcome.reconfigurations_pct:.1f} %"),
             ("resources (mean price)", f"{outcome.resource_cost:.2f}"),
             ("replicas (mean)", f"{outcome.mean_replicas:.2f}"),
+            *([] if outcome.downtime_pct is None else [("downtime", f"{outcome.downtime_pct:.2f} %")]),
             ("slots", f"{outcome.slots:,}"),
-            ("speed", f"{outcome.slots_per_s / 1e6:.1f} M slots/s"),
+            ("speed", _speed(outcome.slots_per_s)),
         ],
     )
+
+
+def _speed(slots_per_s: float) -> str:
+    return f"{slots_per_s / 1e6:.1f} M slots/s" if slots_per_s >= 1e5 else f"{slots_per_s:,.0f} slots/s"
 
 
 def as_json(outcome: Outcome, trace: Trace) -> dict[str, Any]:
     """What others script against."""
     spec = outcome.spec
     return {
-        "policy": spec.policy,
+        "policy": spec.policy if operators_decide(spec) else None,
         "trace": trace.name,
         "infrastructure": spec.infrastructure,
         "application": spec.application,
+        "application_policy": spec.application_policy,
         "max_replicas": spec.max_replicas,
         "slo_ms": spec.slo_s * 1000,
         "seed": spec.seed,
@@ -130,6 +153,7 @@ def as_json(outcome: Outcome, trace: Trace) -> dict[str, Any]:
         "resource_cost": outcome.resource_cost,
         "mean_replicas": outcome.mean_replicas,
         "replicas_by_type": list(outcome.replicas_by_type),
+        "downtime_pct": outcome.downtime_pct,
         "slots": outcome.slots,
         "slots_per_s": round(outcome.slots_per_s),
     }

@@ -15,10 +15,11 @@ from numpy.random import Generator
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
-from penstock.domain.request import Refused, Request, ScaleIn, ScaleOut, Verdict, request_of
+from penstock.domain.request import Refused, Request, ScaleIn, ScaleOut, Verdict, new_nodes, request_of
 from penstock.policies.api import ApplicationPolicy, NodePolicy, OperatorPolicy
 from penstock.policies.node.place import busiest_host, choose_node
 
+NO_ROOM = "no node has a free slot"
 Hosts = Mapping[str, tuple[str, ...]]  # operator -> node of each of its replicas
 
 
@@ -97,6 +98,8 @@ def decide(
         waiting = tuple(Refused(request, "the Application Manager runs later") for request in requests)
         return Outcome(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
     verdict, state = managers.application.grant(memory.application, requests, seen)
+    if nodes is not None and hosts is not None:
+        verdict = _placed(verdict, {one.operator: one.replicas for one in seen.operators}, rngs, nodes, hosts)
     verdict = Verdict(verdict.granted, (*verdict.refused, *impossible))
     memory = replace(
         memory,
@@ -130,11 +133,37 @@ def _requests(
         if nodes is not None and hosts is not None:
             chosen = _nodes_for(request, one.replicas, nodes, hosts[one.operator], rngs[one.operator])
             if chosen is None:
-                impossible.append(Refused(request, "no node has a free slot"))
+                impossible.append(Refused(request, NO_ROOM))
                 continue
             request = replace(request, nodes=chosen)
         requests.append(request)
     return requests, impossible
+
+
+def _placed(
+    verdict: Verdict,
+    now: Mapping[str, Replicas],
+    rngs: Mapping[str, Generator],
+    nodes: Mapping[str, NodeObservation],
+    hosts: Hosts,
+) -> Verdict:
+    """Nodes for what the Application Manager decided itself; nobody below has chosen any."""
+    left = dict(nodes)
+    granted: list[Request] = []
+    homeless: list[Refused] = []
+    for request in verdict.granted:
+        home: Request | None = request
+        if isinstance(request, ScaleOut | ScaleIn) and not request.nodes:
+            operator = request.operator
+            chosen = _nodes_for(request, now[operator], left, hosts[operator], rngs[operator])
+            home = None if chosen is None else replace(request, nodes=chosen)
+        if home is None:
+            homeless.append(Refused(request, NO_ROOM))
+            continue
+        granted.append(home)
+        for name in new_nodes(home):
+            left[name] = replace(left[name], free_slots=left[name].free_slots - 1)
+    return Verdict(tuple(granted), (*verdict.refused, *homeless))
 
 
 def _nodes_for(
@@ -146,14 +175,16 @@ def _nodes_for(
 ) -> tuple[str, ...] | None:
     if isinstance(request, ScaleIn):
         return _leaving(now, request.target, nodes, hosts)
+    left = dict(nodes)
     chosen: list[str] = []
     for node_type, delta in _changes(now, request.target).items():
         for _ in range(max(delta, 0)):
-            fitting = {name: node for name, node in nodes.items() if node.node_type == node_type}
-            picked = choose_node(hosts[0], {hosts[0]: nodes[hosts[0]], **fitting}, rng)
+            fitting = {name: node for name, node in left.items() if node.node_type == node_type}
+            picked = choose_node(hosts[0], {hosts[0]: left[hosts[0]], **fitting}, rng)
             if picked is None:
                 return None
             chosen.append(picked)
+            left[picked] = replace(left[picked], free_slots=left[picked].free_slots - 1)
     return tuple(chosen)
 
 

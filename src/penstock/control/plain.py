@@ -48,7 +48,7 @@ def _plain_whole(value: Any, kind: Any) -> Any:
             parts = zip(value, _parts(inner, len(value)), strict=True)
             plain = [to_plain(item, part) for item, part in parts]
         case Form.BARE_TUPLE:
-            plain = [to_plain(item, type(item)) for item in value]
+            plain = _bare(value)
         case Form.ARRAY:
             plain = packed(value)
         case Form.MAPPING:
@@ -179,9 +179,21 @@ def unpacked(data: Mapping[str, Any]) -> npt.NDArray[Any]:
         raise InputError(f"packed array: {problem}") from problem
 
 
+def _bare(value: Any) -> Any:
+    """A tuple without a more exact type: of scalars, None and tuples, or nobody could read it back."""
+    if type(value) is tuple:
+        return [_bare(item) for item in value]
+    if type(value) is float and not isfinite(value):
+        return {"float": str(value)}
+    if value is None or type(value) in _SCALARS:
+        return value
+    raise TypeError(f"{type(value).__name__} in a tuple of no exact type: no plain form known")
+
+
 def _tuples(data: Any) -> Any:
-    """What was a tuple without a more exact type: lists are tuples again, all else is as it is."""
-    return tuple(_tuples(item) for item in data) if isinstance(data, list) else data
+    if isinstance(data, list):
+        return tuple(_tuples(item) for item in data)
+    return float(data["float"]) if isinstance(data, dict) else data
 
 
 def _tagged(value: Any, options: Sequence[Any]) -> dict[str, Any]:

@@ -233,8 +233,8 @@ def _finish(fleet: Fleet, job: Job, at_s: float) -> Step:
     if fleet.replicas:
         return Settled(fleet=fleet), (report,)
     # All were lost while it lasted.
-    kind = job.change.add[0] if job.change.add else NewReplica(node_type=0)
-    state, commands = _grow(fleet, Job(change=Change(add=(kind,)), granted_at_s=at_s, repair=True), at_s)
+    one = NewReplica(node_type=fleet.last_gone)
+    state, commands = _grow(fleet, Job(change=Change(add=(one,)), granted_at_s=at_s, repair=True), at_s)
     return state, (report, *commands)
 
 

@@ -312,9 +312,12 @@ class Fleet:
     replicas: tuple[Replica, ...]
     partitions: int | None = None  # of its state; None = it has none
     next_ticket: int = 1
+    last_gone: int = 0  # node type of the replica that went last: what to replace when none is left
 
     def without(self, name: str) -> "Fleet":
-        return replace(self, replicas=tuple(r for r in self.replicas if r.name != name))
+        gone = [replica.node_type for replica in self.replicas if replica.name == name]
+        kept = tuple(replica for replica in self.replicas if replica.name != name)
+        return replace(self, replicas=kept, last_gone=gone[-1] if gone else self.last_gone)
 
     def has(self, name: str) -> bool:
         return any(replica.name == name for replica in self.replicas)

@@ -7,7 +7,6 @@ kept as `Refused` with a sentence that has the numbers in it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
 from penstock.control.settings import SafetySettings
 from penstock.control.watch import SafetyMemory, Track, noticed, plausible
@@ -190,43 +189,34 @@ def catching_up(request: Request, view: View) -> Veto | None:
     if settings.catch_up_backlog_s == 0 or isinstance(request, Migrate):
         return None
     if isinstance(request, ScaleIn):
-        for name, (track, seconds) in _behind(view).items():
-            if name == view.one.operator or _is_recent(track, view):
-                return Veto(
-                    reason=f"operator '{name}' has {track.backlog:.0f} tuples to work off, "
-                    f"{_seconds(seconds)} of arrivals"
-                )
+        for name, backlog in _behind(view).items():
+            if name == view.one.operator or _is_recent(view.memory.tracks[name], view):
+                return Veto(reason=f"operator '{name}' has {backlog} to work off")
         return None
     own = _behind(view).get(view.one.operator)
-    if own is None or not _is_recent(own[0], view):
+    if own is None or not _is_recent(view.track, view):
         return None
-    track, _ = own
-    if track.drained is None or track.drained <= 0:
+    drained = view.track.drained
+    if drained is None or drained <= 0:
         return None  # it does not drain: more replicas are needed
-    return Veto(
-        reason=f"catching up after a change: {track.backlog:.0f} tuples wait, "
-        f"{track.drained:.0f} fewer than before"
-    )
+    return Veto(reason=f"catching up after a change: {own}, {drained:.0f} tuples fewer than before")
 
 
-def _behind(view: View) -> dict[str, tuple[Track, float]]:
-    """Operators with a backlog, and how many seconds of arrivals it is."""
-    found: dict[str, tuple[Track, float]] = {}
+def _behind(view: View) -> dict[str, str]:
+    """Operators with a backlog, and how much it is."""
+    found: dict[str, str] = {}
     for one in view.seen.operators:
-        if one.backlog is None or not one.backlog > 0:
+        if one.backlog is None:
             continue
-        seconds = one.backlog / one.arrival_rate if one.arrival_rate else inf
-        if seconds > view.settings.catch_up_backlog_s:
-            found[one.operator] = view.memory.tracks[one.operator], seconds
+        limit = view.settings.catch_up_backlog_s * (one.arrival_rate or 0.0)
+        if one.backlog > limit:
+            seconds = f" ({one.backlog / one.arrival_rate:.0f} s of arrivals)" if one.arrival_rate else ""
+            found[one.operator] = f"{one.backlog:.0f} tuples{seconds}"
     return found
 
 
 def _is_recent(track: Track, view: View) -> bool:
     return view.seen.at_s - track.changed_at_s < view.settings.catch_up_limit_s
-
-
-def _seconds(value: float) -> str:
-    return "more than any number of seconds" if value == inf else f"{value:.0f} s"
 
 
 def hot_key(request: Request, view: View) -> Veto | None:
@@ -267,6 +257,15 @@ def hasty_scale_in(request: Request, view: View) -> Veto | None:
         return None
     reason = f"{largest} replicas were wanted within the last {window:.0f} s"
     return Veto(reason=reason, instead=_towards(request, view.one.replicas, largest))
+
+
+def over_budget(request: Request, view: View) -> Veto | None:
+    most = view.settings.max_changes
+    made = len(view.memory.changes_at_s) + len(view.changed)
+    if most is None or made < most:
+        return None
+    window = view.settings.changes_window_s
+    return Veto(reason=f"{made} changes within the last {window:.0f} s; the budget is {most}")
 
 
 def out_of_bounds(request: Request, view: View) -> Veto | None:
@@ -371,5 +370,6 @@ GUARDS: tuple[Guard, ...] = (
     hot_key,
     futile,
     hasty_scale_in,
+    over_budget,
     *LIMITS,
 )

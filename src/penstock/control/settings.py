@@ -67,6 +67,8 @@ class SafetySettings:
     scale_in_window_s: float = 300.0
     max_cost: float | None = None  # price of all replicas together, per control interval
     max_nodes: int | None = None  # replicas of all operators together
+    max_changes: int | None = None  # of the application within the window below
+    changes_window_s: float = 3600.0
     excluded: tuple[Window, ...] = ()
     least_improvement: float = 0.05  # of the response time, by a replica more
     ineffective_hold_s: float = 600.0  # no more replicas for so long after one that did not help
@@ -103,6 +105,7 @@ class SafetySettings:
             "catch_up_backlog_s",
             "catch_up_limit_s",
             "scale_in_window_s",
+            "changes_window_s",
             "ineffective_hold_s",
             "max_skew",
             "busy",
@@ -120,6 +123,10 @@ class SafetySettings:
             raise InputError(f"safety: max_cost={self.max_cost}; it must be positive, or None for no cap")
         if self.max_nodes is not None and self.max_nodes < 1:
             raise InputError(f"safety: max_nodes={self.max_nodes}; it must be positive, or None for no cap")
+        if self.max_changes is not None and self.max_changes < 1:
+            raise InputError(
+                f"safety: max_changes={self.max_changes}; it must be positive, or None, or pause"
+            )
 
     @property
     def stale_after_s(self) -> float:

@@ -72,6 +72,7 @@ class SafetyMemory:
     tracks: Mapping[str, Track] = field(default_factory=dict)
     paused_until_s: float | None = None
     overrides: Mapping[str, Replicas] = field(default_factory=dict)
+    changes_at_s: tuple[float, ...] = ()  # of the whole application, within the window of the budget
 
 
 def obey(memory: SafetyMemory, order: Order) -> SafetyMemory:
@@ -122,7 +123,9 @@ def noticed(
     paused = memory.paused_until_s
     if paused is not None and seen.at_s >= paused:
         paused = None
-    return replace(memory, tracks=tracks, paused_until_s=paused)
+    begin = seen.at_s - settings.changes_window_s
+    changes = tuple(at_s for at_s in memory.changes_at_s if at_s > begin)
+    return replace(memory, tracks=tracks, paused_until_s=paused, changes_at_s=changes)
 
 
 def _followed(settings: SafetySettings, track: Track | None, one: OperatorObservation, at_s: float) -> Track:
@@ -226,7 +229,8 @@ def carried_out(
         if isinstance(request, ScaleOut) and request.target.total > operators[name].replicas.total:
             track = replace(track, trial=_trial(request, operators[name], track, seen.at_s))
         tracks[name] = track
-    return replace(memory, tracks=tracks)
+    changes = (*memory.changes_at_s, *(seen.at_s for _ in granted))
+    return replace(memory, tracks=tracks, changes_at_s=changes)
 
 
 def _trial(request: ScaleOut, one: OperatorObservation, track: Track, at_s: float) -> Trial | None:

@@ -158,12 +158,21 @@ class Application:
         while waiting:
             ready = [op for op in waiting if placed.issuperset(self.upstream(op.name))]
             if not ready:
-                stuck = ", ".join(op.name for op in waiting)
-                raise InputError(f"application '{self.name}': a cycle through {stuck}")
+                around = " -> ".join(self._cycle({op.name for op in waiting}))
+                raise InputError(f"application '{self.name}': a cycle through {around}")
             ordered += ready
             placed.update(op.name for op in ready)
             waiting = [op for op in waiting if op.name not in placed]
         return tuple(ordered)
+
+    def _cycle(self, stuck: set[str]) -> list[str]:
+        """One cycle among operators each of which waits for another of them."""
+        walked: list[str] = []
+        name = min(stuck)
+        while name not in walked:
+            walked.append(name)
+            name = next(origin for origin in self.upstream(name) if origin in stuck)
+        return [name, *reversed(walked[walked.index(name) :])]
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:

@@ -28,14 +28,14 @@ class Weights:
 class Objective:
     """Maximum response time from source to sink, and how much missing and changing is tolerated."""
 
-    response_time_s: float
+    response_time_s: float | None  # of every path; None: only the paths named below have a limit
     violations: float = 0.05  # tolerated fraction of intervals over the response time
     reconfigurations: float = 0.10  # tolerated fraction of intervals with a change
     weights: Weights = field(default_factory=Weights)
-    per_path_s: Mapping[Path, float] = field(default_factory=dict)  # overrides response_time_s
+    per_path_s: Mapping[Path, float] = field(default_factory=dict)  # goes before response_time_s
 
     def __post_init__(self) -> None:
-        limits = {"every path": self.response_time_s}
+        limits = {} if self.response_time_s is None else {"every path": self.response_time_s}
         limits |= {f"path {'-'.join(path)}": limit for path, limit in self.per_path_s.items()}
         for where, limit in limits.items():
             if not (isfinite(limit) and limit > 0):
@@ -45,4 +45,9 @@ class Objective:
                 raise InputError(f"objective: {name}={share}; it is a fraction from 0 to 1")
 
     def for_path(self, path: Path) -> float:
-        return self.per_path_s.get(path, self.response_time_s)
+        limit = self.per_path_s.get(path, self.response_time_s)
+        if limit is None:
+            raise InputError(
+                f"objective: path {'-'.join(path)} has none; give it a limit, or one for every path"
+            )
+        return limit

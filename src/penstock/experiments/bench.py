@@ -5,7 +5,6 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -167,35 +166,18 @@ def _planning(rates: Floats) -> Iterator[Figure]:
 
 def joint_figures(rates: Floats) -> Iterator[Figure]:
     """Planning for four operators at once, and what a decision takes as operators are added (seed 003)."""
-    year = mdp_table.generated(rates[:100_000], within=mdp_table.MIDPOINT, slots=_JOINT_SLOTS)
-    planner = mdp_table.centralised_mdp(4, mdp_table.sla_of(4), year)
-    planner.initial()  # compiled
-    took = min(_seconds(planner.initial) for _ in range(_REPEATS))
-    yield Figure(name="joint value iteration, 4 operators of 5 replicas", value=took, unit="s", at_most=10)
-    first = mdp_table.centralised_learner(1, mdp_table.sla_of(1), year, told=True)
-    mdp_table.run_centralised(first, year)  # compiled
-    alone: float | None = None
-    for operators in (1, 2, 3, 4):
-        sla_s = mdp_table.sla_of(operators)
-        agents = partial(mdp_table.run_decentralised, operators, [sla_s], 0.7, year)
-        agents()  # compiled
-        each = min(_seconds(agents) for _ in range(_REPEATS)) / (operators * _JOINT_SLOTS)
-        alone = alone or each
-        yield Figure(
-            name=f"an agent's decision, {operators} operators", value=1e6 * each, unit="us per operator"
-        )
-        if operators == 4:
-            name = "an agent's decision, 4 operators over 1"
-            yield Figure(name=name, value=each / alone, unit="x", at_most=1.5)
-        learner = mdp_table.centralised_learner(operators, sla_s, year, told=True)
-        central = _seconds(partial(mdp_table.run_centralised, learner, year)) / _JOINT_SLOTS
-        yield Figure(name=f"centralised RL+ decision, {operators} operators", value=1e6 * central, unit="us")
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+    times = mdp_table.decision_times(rates[:100_000], slots=_JOINT_SLOTS, repeats=_REPEATS)
+    four = times[-1]
+    yield Figure(
+        name="joint value iteration, 4 operators of 5 replicas", value=four.plan_s, unit="s", at_most=10
+    )
+    for one in times:
+        name = f"an agent's decision, {one.operators} operators"
+        yield Figure(name=name, value=1e6 * one.agent_s, unit="us per operator")
+        name = f"centralised RL+ decision, {one.operators} operators"
+        yield Figure(name=name, value=1e6 * one.central_s, unit="us")
+    name = "an agent's decision, 4 operators over 1"
+    yield Figure(name=name, value=four.agent_s / times[0].agent_s, unit="x", at_most=1.5)
 
 
 def _large() -> Iterator[Figure]:

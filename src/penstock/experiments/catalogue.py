@@ -52,6 +52,7 @@ class Operator:
     rates: Floats  # the slots to simulate
     training: Floats  # slots a planner may learn transitions from
     rng: Generator  # for what a policy gets wrong about its model
+    believed: BelievedModel | None = None  # what QL+PDS+ is told; None draws it with the paper's errors
 
     @property
     def problem(self) -> Problem:
@@ -82,6 +83,26 @@ def operator_of(spec: Spec, rates: Floats, training: Floats, rng: Generator) -> 
         rates=rates,
         training=training,
         rng=rng,
+    )
+
+
+def measured_operator(
+    spec: Spec, node_types: tuple[NodeType, ...], rates: Floats, rng: Generator
+) -> Operator:
+    """An operator as it was measured, on nodes as they are; its policy is told what was measured."""
+    space = _deployments(node_types, spec.max_replicas)
+    queue = m_g_1(1.0 / spec.service_rate, spec.service_scv)
+    dearest = max(node_type.price for node_type in node_types)
+    return Operator(
+        spec=spec,
+        node_types=node_types,
+        deployments=space,
+        queue=queue,
+        cost_scale=spec.max_replicas * (dearest or 1.0),
+        rates=rates,
+        training=rates,
+        rng=rng,
+        believed=BelievedModel(deployments=space, queue=queue),
     )
 
 
@@ -134,7 +155,7 @@ def _pds(*, estimate: bool) -> Callable[[Operator], Policy]:
         node_types=op.node_types,
         deployments=op.deployments,
         problem=op.problem,
-        believed=believed_model(op) if estimate else None,
+        believed=(op.believed or believed_model(op)) if estimate else None,
         gamma=op.spec.gamma,
         as_published=op.spec.updates_as_published,
         expected_steps=op.rates.size,

@@ -1,6 +1,6 @@
 """A claim: something printed in a paper, what we measured, and whether the two agree."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -46,6 +46,39 @@ def shown_like(printed: str, measured: float) -> str:
     decimals = len(text.partition(".")[2])
     rounded = f"{measured:.{decimals}f}"
     return f"<{text}" if printed.startswith("<") and measured < float(text) else rounded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One line, or one colour of bars."""
+
+    name: str
+    x: Sequence[float | str]
+    y: Sequence[float | None]  # None leaves a gap
+    group: int | None = None  # lines of one group share a colour; the second is dashed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A figure of a paper as measured here: numbers to draw, not a drawing."""
+
+    title: str
+    note: str
+    x_title: str
+    y_title: str
+    series: Sequence[Series]
+    bars: bool = False
+    log_y: bool = False
+    whole_x: bool = False  # x counts something
+    marked_y: tuple[float, str] | None = None  # a value worth a line, and what it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a reproduction gives."""
+
+    claims: Sequence[Claim]
+    charts: Sequence[Chart] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.experiments import am_tuning, edf_table, mdp_table, taas_tables
-from penstock.experiments.claims import Claim, Progress, Traces
+from penstock.experiments.claims import Claim, Findings, Progress, Traces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,14 +13,20 @@ class Reproduction:
 
     title: str
     settings: Sequence[str]  # what the reader must know, a paragraph each
-    run: Callable[[Traces, int, Progress], list[Claim]]  # (traces, threads, progress)
+    run: Callable[[Traces, int, Progress], Findings]  # (traces, threads, progress)
+
+
+def _claims_only(
+    run: Callable[[Traces, int, Progress], list[Claim]],
+) -> Callable[[Traces, int, Progress], Findings]:
+    return lambda traces, threads, progress: Findings(claims=run(traces, threads, progress))
 
 
 REPRODUCTIONS: Mapping[str, Reproduction] = {
     "taas-tables": Reproduction(
         title="Tables 2-5 of seed 001 (TAAS 2023), every row but the deep ones",
         settings=taas_tables.SETTINGS,
-        run=taas_tables.reproduce,
+        run=_claims_only(taas_tables.reproduce),
     ),
     "edf-table-1": Reproduction(
         title="Table 1 of seed 000 (FGCS 2018), simulated",

@@ -4,21 +4,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
-from penstock.apps.graphs import graph_named
+from penstock.apps.named import application_named, constant_delays_s
 from penstock.compiled import Floats, Ints, read_only
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
-from penstock.domain.objective import Objective, Weights
+from penstock.domain.objective import Weights
 from penstock.domain.trace import Trace
 from penstock.experiments.catalogue import TRAINING_SLOTS, Operator, Policy, build_policy, operator_of
 from penstock.experiments.presets import FirstReplica
 from penstock.experiments.spec import Spec
 from penstock.perf.deployments import Deployments, counts_at, handle_of, with_types
-from penstock.perf.latency import equal_shares
+from penstock.perf.latency import check_objective, equal_shares
 from penstock.runtimes.sim.episode import Trail, World, decided, no_totals, part_of, run, trail_of
 from penstock.runtimes.sim.network import ManagedOperator, run_application
 
@@ -46,6 +48,7 @@ class Outcome:
     replicas_by_type: tuple[float, ...]  # mean, after each decision
     seconds: float  # of the simulation loop
     history: History | None = None
+    downtime_pct: float | None = None  # of the time, where reconfigurations take any
 
     @property
     def mean_replicas(self) -> float:
@@ -170,8 +173,51 @@ def _history(stages: list[tuple[int, Deployments]], ends: list[int], trail: Trai
 
 
 def _run_application(spec: Spec, rates: Floats, training: Floats, with_history: bool) -> Outcome:
-    application = graph_named(spec.application or "", spec.max_replicas)
+    name = spec.application or ""
+    application = application_named(name, spec.max_replicas)
+    if constant_delays_s(name):
+        raise InputError(
+            f"application '{name}': runs under an application policy only, for its constant delays; "
+            "--application-policy grant-all leaves operators to themselves"
+        )
     return run_graph(spec, application, rates, training=training, with_history=with_history)
+
+
+class LocalManager(NamedTuple):
+    """One operator of an application, the policy that manages it, and its chance."""
+
+    op: Operator
+    policy: Policy
+    rng: Generator
+
+
+def local_managers(
+    spec: Spec,
+    application: Application,
+    rates: Floats,
+    training: Floats,
+    *,
+    bounds_s: Mapping[str, float] | None = None,
+    manager_weights: Weights | None = None,
+) -> dict[str, LocalManager]:
+    """An Operator Manager for every operator, each with its own bound and what it knows of its operator."""
+    shares = equal_shares(application, spec.objective) if bounds_s is None else bounds_s
+    seeds = np.random.default_rng(spec.seed).spawn(2 * len(application.operators))
+    managers: dict[str, LocalManager] = {}
+    for index, operator in enumerate(application.operators):
+        if operator.name not in shares:
+            raise InputError(f"operator '{operator.name}': no response-time bound among {', '.join(shares)}")
+        local = replace(
+            spec,
+            slo_s=shares[operator.name],
+            weights=spec.weights if manager_weights is None else manager_weights,
+            service_rate=1.0 / operator.service_time_s,
+            service_scv=operator.service_scv,
+            max_replicas=operator.max_replicas,
+        )
+        op = operator_of(local, rates, training, seeds[2 * index])
+        managers[operator.name] = LocalManager(op, build_policy(op), seeds[2 * index + 1])
+    return managers
 
 
 def run_graph(
@@ -193,30 +239,24 @@ def run_graph(
     """
     rates = read_only(rates)
     training = rates[-TRAINING_SLOTS:] if training is None else training
-    objective = Objective(response_time_s=spec.slo_s, weights=spec.weights)
-    shares = equal_shares(application, objective) if bounds_s is None else bounds_s
-    for operator in application.operators:
-        if operator.name not in shares:
-            raise InputError(f"operator '{operator.name}': no response-time bound among {', '.join(shares)}")
+    objective = spec.objective
+    locals_ = local_managers(
+        spec, application, rates, training, bounds_s=bounds_s, manager_weights=manager_weights
+    )
+    check_objective(
+        application,
+        objective,
+        fastest=max(float(local.op.deployments.speedup.max()) for local in locals_.values()),
+    )
     managed: dict[str, ManagedOperator] = {}
     spaces: dict[str, Deployments] = {}
-    seeds = np.random.default_rng(spec.seed).spawn(2 * len(application.operators))
-    for index, operator in enumerate(application.operators):
-        local = replace(
-            spec,
-            slo_s=shares[operator.name],
-            weights=spec.weights if manager_weights is None else manager_weights,
-            service_rate=1.0 / operator.service_time_s,
-            service_scv=operator.service_scv,
-        )
-        op = operator_of(local, rates, training, seeds[2 * index])
-        policy = build_policy(op)
-        spaces[operator.name] = op.deployments
-        managed[operator.name] = ManagedOperator(
+    for name, (op, policy, rng) in locals_.items():
+        spaces[name] = op.deployments
+        managed[name] = ManagedOperator(
             world=world_of(op, op.deployments),
             memory=policy.initial(),
             first_deployment=first_deployment(op, policy),
-            rng=seeds[2 * index + 1],
+            rng=rng,
         )
     at_source_rate = spec.variant.latency_at_source_rate
     # Compile before timing.
@@ -252,12 +292,13 @@ def run_specs(
     threads: int,
     with_history: bool = False,
     done: Callable[[Outcome], None] = lambda outcome: None,
+    run_one: Callable[..., Outcome] = run_spec,
 ) -> list[Outcome]:
     """Simulate many; outcomes come back in the order asked, `done` hears of each as it ends."""
 
     def one(job: tuple[Spec, Floats, Floats | None]) -> Outcome:
         spec, rates, training = job
-        outcome = run_spec(spec, rates, training=training, with_history=with_history)
+        outcome = run_one(spec, rates, training=training, with_history=with_history)
         done(outcome)
         return outcome
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from penstock.domain.application import Path
 from penstock.domain.errors import InputError
-from penstock.domain.objective import Weights
+from penstock.domain.objective import Objective, Weights
 from penstock.experiments.presets import (
     PAPER,
     PUBLISHED,
@@ -55,6 +56,11 @@ class Spec:
     beta: float = 0.75
     replicas: int | None = None  # of policy `fixed`
     application: str | None = None  # a graph of operators instead of a single one
+    application_policy: str | None = (
+        None  # who manages the application; None: nobody, operators by themselves
+    )
+    path_slo_s: tuple[tuple[Path, float], ...] = ()  # limits of single paths; goes before slo_s
+    pause_s: float = 10.0  # of a reconfiguration, where an application is managed
     price_change: Change | None = None  # of every node type but the last
     speed_change: Change | None = None  # of every node type but the last
 
@@ -71,6 +77,15 @@ class Spec:
             raise InputError(f"service-time SCV {self.service_scv:g}; it must be finite and not negative")
         if self.seed < 0:
             raise InputError(f"seed {self.seed}; it cannot be negative")
+        if self.application is None and (self.application_policy or self.path_slo_s):
+            what = (
+                f"application policy '{self.application_policy}'"
+                if self.application_policy
+                else "path limits"
+            )
+            raise InputError(f"{what}: there is no application; give --application")
+        if not 0 <= self.pause_s < inf:
+            raise InputError(f"pause of {self.pause_s:g} s; it cannot be negative or endless")
         if self.application is not None and (self.price_change or self.speed_change):
             raise InputError(
                 f"application '{self.application}': prices and speeds change for single operators only"
@@ -95,6 +110,10 @@ class Spec:
             raise InputError(f"levels={self.levels}; from 1 to {MOST_LEVELS}")
         if not 0 <= self.gamma < 1:
             raise InputError(f"gamma={self.gamma:g}; a discount from 0 up to but not 1")
+
+    @property
+    def objective(self) -> Objective:
+        return Objective(response_time_s=self.slo_s, weights=self.weights, per_path_s=dict(self.path_slo_s))
 
     @property
     def variant(self) -> Variant:

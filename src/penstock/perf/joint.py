@@ -16,8 +16,10 @@ import numpy as np
 from penstock.compiled import Floats, compiled, compiled_allocating, frozen_floats, frozen_ints
 from penstock.domain.application import Application
 from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective
 from penstock.perf.deployments import NOWHERE, Deployments, count_of
 from penstock.perf.queueing import QueueModel, load, replica_response_time
+from penstock.perf.traffic import visits
 
 LARGEST_JOINT_TABLE = 50_000_000  # joint deployments times joint actions
 
@@ -69,24 +71,39 @@ class JointQueues(NamedTuple):
     service_time_s: Floats  # per operator
     service_scv: Floats  # per operator; 0 is M/D/1
     on_path: Floats  # path x operator, 1 where the path goes through it
+    strictness: Floats  # per path: the reference limit over its own; 1 where all limits are the same
     no_curve: Floats
 
 
-def joint_queues(application: Application) -> JointQueues:
-    """The operators of an application in its own order, replicas as M/G/1 queues."""
-    leaving: dict[str, float] = {source.name: 1.0 for source in application.sources}
-    reaching: dict[str, float] = {}
-    for operator in application.in_order:
-        reaching[operator.name] = sum(leaving[name] for name in application.upstream(operator.name))
-        leaving[operator.name] = operator.selectivity * reaching[operator.name]
+def reference_limit(application: Application, objective: Objective) -> float:
+    """The limit that stands for all: the one for every path, or else the tightest."""
+    limits = [objective.for_path(path) for path in application.paths]
+    return min(limits) if objective.response_time_s is None else objective.response_time_s
+
+
+def joint_queues(application: Application, objective: Objective | None = None) -> JointQueues:
+    """The operators of an application in its own order, replicas as M/G/1 queues.
+
+    Where paths have limits of their own, times count in multiples of them: a path is late
+    exactly when it counts for more than the reference limit.
+    """
+    reaching = visits(application)
     names = [operator.name for operator in application.operators]
     return JointQueues(
         share=frozen_floats([reaching[name] for name in names]),
         service_time_s=frozen_floats([operator.service_time_s for operator in application.operators]),
         service_scv=frozen_floats([operator.service_scv for operator in application.operators]),
         on_path=frozen_floats([[float(name in path) for name in names] for path in application.paths]),
+        strictness=frozen_floats(_strictness(application, objective)),
         no_curve=frozen_floats([]),
     )
+
+
+def _strictness(application: Application, objective: Objective | None) -> list[float]:
+    if objective is None:
+        return [1.0] * len(application.paths)
+    reference = reference_limit(application, objective)
+    return [reference / objective.for_path(path) for path in application.paths]
 
 
 @compiled
@@ -98,7 +115,7 @@ def queue_of(queues: JointQueues, operator: int) -> QueueModel:
 
 @compiled
 def joint_response_time(queues: JointQueues, space: Deployments, handle: int, rate: float) -> float:
-    """The longest source-sink path, operators splitting their arrivals evenly over their replicas."""
+    """The latest source-sink path, operators splitting their arrivals evenly over their replicas."""
     longest = 0.0
     for path in range(queues.on_path.shape[0]):
         total = 0.0
@@ -106,7 +123,7 @@ def joint_response_time(queues: JointQueues, space: Deployments, handle: int, ra
             if queues.on_path[path, operator] > 0:
                 each = rate * queues.share[operator] / count_of(space, handle, operator)
                 total += replica_response_time(queue_of(queues, operator), each, 1.0)
-        longest = max(longest, total)
+        longest = max(longest, queues.strictness[path] * total)
     return longest
 
 

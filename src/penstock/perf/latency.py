@@ -23,7 +23,7 @@ def end_to_end(application: Application, operator_times: Mapping[str, Floats]) -
 
 def violated(application: Application, objective: Objective, operator_times: Mapping[str, Floats]) -> Flags:
     """Whether any path exceeds its own limit, slot by slot."""
-    _check_paths(application, objective)
+    check_objective(application, objective)
     times = path_times(application, operator_times)
     any_path: Flags = np.logical_or.reduce([time > objective.for_path(path) for path, time in times.items()])
     return any_path
@@ -31,7 +31,7 @@ def violated(application: Application, objective: Objective, operator_times: Map
 
 def equal_shares(application: Application, objective: Objective) -> dict[str, float]:
     """Each operator's bound: an equal share of the tightest path through it (seed 001, Alg. 5, lines 1-4)."""
-    _check_paths(application, objective)
+    check_objective(application, objective)
     return {
         operator.name: min(
             objective.for_path(path) / len(path) for path in application.paths if operator.name in path
@@ -65,10 +65,33 @@ def _factor(path: Path, limit: float, bounds: Mapping[str, float], growing: Set[
     return (limit - held) / sum(bounds[name] for name in path if name in growing)
 
 
-def _check_paths(application: Application, objective: Objective) -> None:
+def check_objective(
+    application: Application,
+    objective: Objective,
+    *,
+    fastest: float | None = None,
+    delays_s: Mapping[str, float] | None = None,
+) -> None:
+    """Every path of the objective exists, every path has a limit, and none is faster than service.
+
+    `fastest` is the largest speedup on offer; without it service times are not looked at.
+    `delays_s` is what an operator adds whatever it runs on.
+    """
     for path in objective.per_path_s:
         if path not in application.paths:
             known = ", ".join("-".join(known) for known in application.paths)
             raise InputError(
                 f"objective: application '{application.name}' has no path {'-'.join(path)}; it has {known}"
+            )
+    for path in application.paths:
+        limit = objective.for_path(path)
+        if fastest is None:
+            continue
+        least = sum(application.operator(name).service_time_s for name in path) / fastest
+        least += sum((delays_s or {}).get(name, 0.0) for name in path)
+        if least >= limit:
+            raise InputError(
+                f"application '{application.name}': path {'-'.join(path)} takes {1000 * least:.4g} ms of "
+                f"service alone on the fastest node (speedup {fastest:g}), which is not below its objective "
+                f"of {1000 * limit:.4g} ms: every interval would violate"
             )

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from penstock.reports.figures import printed_against_measured
+from penstock.experiments.claims import Chart
+from penstock.reports.figures import chart_figure, printed_against_measured
 from penstock.reports.html import Page
 
 Row = tuple[str, str, str, str, bool | None, str]  # id, printed, measured, tolerance, holds, note
@@ -14,6 +15,7 @@ def claims_page(
     settings: Sequence[str],
     rows: Sequence[Row],
     costs: Mapping[str, Sequence[tuple[str, float, float]]],
+    charts: Sequence[Chart] = (),
 ) -> str:
     """Every claim with its verdict; those that differ first."""
     page = Page(title, lead)
@@ -23,6 +25,10 @@ def claims_page(
     page.paragraph(f"{held} claims hold, {len(failed)} do not, {shown} more values are shown side by side.")
     if costs:
         page.plot(printed_against_measured(costs))
+    for chart in charts:
+        page.heading(chart.title)
+        page.paragraph(chart.note)
+        page.plot(chart_figure(chart))
     if failed:
         page.heading("Where we differ")
         _table(page, failed)
@@ -43,5 +49,5 @@ def _table(page: Page, rows: Sequence[Row]) -> None:
             (name, printed, measured, tolerance, verdict[holds] or "-", note)
             for name, printed, measured, tolerance, holds, note in rows
         ],
-        [("", "", "", "", verdict[row[4]], "text") for row in rows],
+        [("text", "", "", "", verdict[row[4]], "text") for row in rows],
     )

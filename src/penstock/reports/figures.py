@@ -9,12 +9,14 @@ from plotly.subplots import make_subplots
 
 from penstock.compiled import Floats
 from penstock.domain.trace import SLOTS_PER_DAY
+from penstock.experiments.claims import Chart
 
 # Okabe and Ito's palette without its yellow: told apart by colour-blind readers, and on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 DASHES = ("solid", "dash", "dot")
 _POINTS = 1200
 _DAYS_SHOWN = 7
+_MARKED_POINTS = 12  # lines of no more points show them
 _COST_TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 
 
@@ -164,6 +166,41 @@ def printed_against_measured(groups: Mapping[str, Sequence[tuple[str, float, flo
             marker={"color": _style(index)[0], "size": 9, "line": {"color": "white", "width": 1}},
             hovertemplate="%{text}<br>printed %{x}<br>measured %{y:.4f}<extra></extra>",
         )
-    figure.update_xaxes(title="average cost, printed", type="log", tickvals=_COST_TICKS)
-    figure.update_yaxes(title="average cost, measured", type="log", tickvals=_COST_TICKS)
+    # A narrow range would hold one of the round values at most: leave it to the library.
+    ticks = _COST_TICKS if ends[1] > 5 * ends[0] else None
+    figure.update_xaxes(title="average cost, printed", type="log", tickvals=ticks)
+    figure.update_yaxes(title="average cost, measured", type="log", tickvals=ticks)
     return _layout(figure, height=520).update_layout(hovermode="closest")
+
+
+def chart_figure(chart: Chart) -> go.Figure:
+    """A chart of a reproduction: lines with their points, or bars side by side."""
+    figure = go.Figure()
+    groups: dict[int, int] = {}
+    for index, series in enumerate(chart.series):
+        group = index if series.group is None else series.group
+        in_group = groups[group] = groups.get(group, -1) + 1
+        colour = COLOURS[group % len(COLOURS)]
+        if chart.bars:
+            figure.add_bar(x=list(series.x), y=list(series.y), name=series.name, marker={"color": colour})
+            continue
+        dash = DASHES[in_group % len(DASHES)]
+        figure.add_scatter(
+            x=list(series.x),
+            y=list(series.y),
+            name=series.name,
+            mode="lines+markers" if len(series.x) <= _MARKED_POINTS else "lines",
+            line={"color": colour, "dash": dash, "width": 2},
+        )
+    if chart.marked_y is not None:
+        value, what = chart.marked_y
+        figure.add_hline(y=value, line={"color": "#888888", "dash": "dot"}, annotation_text=what)
+    figure.update_xaxes(title=chart.x_title)
+    if chart.whole_x:
+        figure.update_xaxes(dtick=1)
+    figure.update_yaxes(title=chart.y_title)
+    if chart.log_y:
+        figure.update_yaxes(type="log", dtick=1)
+    else:
+        figure.update_yaxes(rangemode="tozero")
+    return _layout(figure, height=420)

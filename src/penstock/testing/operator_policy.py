@@ -7,6 +7,7 @@
 Give `node_types` and `max_replicas` where they differ from the defaults here.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -26,6 +27,8 @@ def same(a: Any, b: Any) -> bool:
     """Whether two memories hold the same values, arrays included."""
     if isinstance(a, np.ndarray):
         return isinstance(b, np.ndarray) and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    if isinstance(a, Mapping):
+        return isinstance(b, Mapping) and a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, tuple):
         return isinstance(b, tuple) and len(a) == len(b) and all(map(same, a, b))
     return bool(a == b)
@@ -35,6 +38,8 @@ def snapshot(memory: Any) -> Any:
     """A memory as it is now, whatever happens to its arrays later."""
     if isinstance(memory, np.ndarray):
         return memory.copy()
+    if isinstance(memory, Mapping):
+        return {key: snapshot(value) for key, value in memory.items()}
     if isinstance(memory, tuple):
         return tuple(map(snapshot, memory))
     return memory

@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
+from penstock.control.journal import Ticked
+from penstock.control.loop import plan
+from penstock.control.settings import UNGUARDED
+from penstock.domain.deployment import Replicas
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.experiments.bench import Figure
-from penstock.experiments.claims import Claim
+from penstock.experiments.claims import Claim, Findings
+from penstock.experiments.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 from penstock.experiments.reproductions import Reproduction
+from penstock.journal_file import JournalFile
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -260,7 +268,7 @@ def test_an_output_that_cannot_be_written_is_named_before_the_work(
     def worked(*_: object, **__: object) -> None:
         raise AssertionError("the work began")
 
-    monkeypatch.setattr("penstock.cli.simulate.run_spec", worked)
+    monkeypatch.setattr("penstock.cli.simulate.run_any", worked)
     monkeypatch.setattr("penstock.cli.compare.run_specs", worked)
     (tmp_path / "taken").write_text("a file")
     for words in (("simulate", "--history"), ("compare", "--out")):
@@ -286,7 +294,7 @@ def test_ctrl_c_says_so_and_is_a_failed_run(run: Run, monkeypatch: pytest.Monkey
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("penstock.cli.simulate.run_spec", interrupted)
+    monkeypatch.setattr("penstock.cli.simulate.run_any", interrupted)
     status, out, err = run("simulate")
     assert (status, out, err.strip()) == (1, "", "penstock: interrupted")
 
@@ -316,7 +324,7 @@ def test_reproduce_gives_the_list_of_claims_and_a_page(
         Claim(id="a", source="seed 1", printed=".5", measured=0.5, shown=".5", tolerance=0.0),
         Claim(id="b", source="seed 1", printed=".5", measured=0.7, shown=".7", tolerance=0.02, note="chance"),
     ]
-    pretended = Reproduction(title="A table", settings=("as it was",), run=lambda *_: claims)
+    pretended = Reproduction(title="A table", settings=("as it was",), run=lambda *_: Findings(claims=claims))
     monkeypatch.setattr("penstock.cli.reproduce.REPRODUCTIONS", {"a-table": pretended})
     page = tmp_path / "page.html"
     status, out, _ = run("reproduce", "--data", rates_directory.parent, "--json", "--out", page)
@@ -339,6 +347,53 @@ def test_help_teaches(run: Run) -> None:
         status, out, _ = run(command, "--help")
         assert status == 0
         assert "Usage" in out
+
+
+def test_an_application_is_simulated_under_an_application_policy(run: Run, trace: Path) -> None:
+    words = ("--application", "diamond", "--application-policy", "lohrmann-0", "--infrastructure", "A:1")
+    status, out, err = run("simulate", "--trace", trace, *words, "--json")
+    assert (status, err) == (0, "")
+    answer = json.loads(out)
+    assert (answer["policy"], answer["application_policy"]) == (None, "lohrmann-0")
+    assert answer["downtime_pct"] == pytest.approx(answer["reconfigurations_pct"] / 6, rel=0.05)
+    status, out, _ = run("simulate", "--trace", trace, *words)
+    assert status == 0
+    assert "lohrmann-0 (application)" in out
+    assert "downtime" in out
+
+
+def test_application_policies_are_compared_side_by_side(run: Run, trace: Path) -> None:
+    words = ("--application", "pipeline", "--policies", "threshold-c,threshold-s", "--infrastructure", "A:3")
+    managers = ("--application-policies", "nobody,token-bucket,drs-s")
+    status, out, _ = run("compare", "--trace", trace, *words, *managers, "--json")
+    assert status == 0
+    assert {row["policy"] for row in json.loads(out)["policies"]} == {
+        "threshold-c",
+        "threshold-s",
+        "threshold-c + token-bucket",
+        "threshold-s + token-bucket",
+        "drs-s (application)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--application-policy", "drs-c"), "give --application"),
+        (("--application", "diamond", "--application-policy", "drs"), "did you mean 'drs-"),
+        (("--application", "diamond", "--slo-ms", 3), "path split-slow-join takes 5.009 ms"),
+        (("--application", "diamond", "--path-slo-ms", "split-join=9"), "no path split-join"),
+        (("--application", "diamond", "--path-slo-ms", "split"), "--path-slo-ms 'split'"),
+        (("--application", "top-routes"), "--application-policy grant-all"),
+    ],
+)
+def test_what_cannot_be_simulated_is_one_line_that_says_which(
+    run: Run, trace: Path, words: tuple[object, ...], message: str
+) -> None:
+    status, out, err = run("simulate", "--trace", trace, *words)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
 
 
 def test_names_with_brackets_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
@@ -403,3 +458,39 @@ def test_a_change_late_in_a_short_run_is_in_it(run: Run, tmp_path: Path) -> None
     words = ("--trace", short, "--policy", "fixed", "--history", history)
     assert run("simulate", *words, "--rate-change", "2@0.99")[0] == 0
     assert [line.split(",")[1] for line in history.read_text().splitlines()[1:]] == ["10.0"] * 3 + ["20.0"]
+
+
+def test_replay_decides_a_journal_again_and_names_the_first_difference(run: Run, tmp_path: Path) -> None:
+    one = OperatorSpec(name="count", bound_s=0.04, service_time_s=0.005, max_replicas=4)
+    made = header_of(
+        PolicySpec(operators=(one,), policy="threshold-c"),
+        node_types=(NodeType(name="worker", speedup=1.0, price=1.0),),
+        seed=1,
+        safety=UNGUARDED,
+    )
+    controller, memory = build_controller(made)
+    operator = OperatorObservation(
+        operator="count",
+        at_s=30.0,
+        replicas=Replicas((1,)),
+        arrival_rate=190.0,
+        response_time_s=0.1,
+        utilisation=0.95,
+    )
+    seen = ApplicationObservation(at_s=30.0, response_time_s=0.1, operators=(operator,))
+    decided, _ = plan(controller, memory, seen)
+    assert decided.granted
+    path = tmp_path / "run" / "journal.jsonl"
+    with JournalFile(path) as journal:
+        journal.append(made)
+        journal.append(Ticked(seen=seen, plan=decided))
+    status, out, _ = run("replay", path.parent)
+    assert (status, out.strip()) == (0, f"{path}: 1 rounds decided again, no difference")
+    path.write_text(path.read_text().replace("+1 worker", "+2 worker"))
+    status, out, _ = run("replay", path, "--json")
+    assert status == 1
+    assert json.loads(out)["difference"]["part"] == "decision of operator 'count'"
+    path.write_text("x\n")
+    status, out, err = run("replay", path)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"penstock: journal {path}: line 1: no JSON")

@@ -255,6 +255,22 @@ def test_a_lost_replica_is_replaced_without_being_asked() -> None:
     assert record.trouble == ("replica 'a' was lost",)
 
 
+def test_when_all_are_lost_in_the_middle_of_a_change_one_is_acquired_again() -> None:
+    fast = Replica(name="fast", node_type=1)
+    state, commands, (record,) = played(
+        found(Method.LIVE, A, fast),
+        Granted(change=Change(remove=("a",)), at_s=0.0),
+        Lost(replica="fast", at_s=1.0),
+        Lost(replica="a", at_s=2.0),
+    )
+    assert commands == [ReleaseNode(replica="a"), AcquireNode(ticket=1, node_type=0)]
+    assert record.outcome is Outcome.DONE
+    failed = (Failed(command=AcquireNode(ticket=t, node_type=0), reason="no", at_s=3.0) for t in (1, 2))
+    state, _, (record,) = played(state, *failed)
+    assert isinstance(state, Stranded)
+    assert state.reason == "no replica is left and none could be acquired"
+
+
 def test_the_last_replica_is_never_sent_away() -> None:
     _, commands, (record,) = played(found(), Granted(change=Change(remove=("a", "b")), at_s=0.0))
     assert commands == []
@@ -270,6 +286,21 @@ def test_the_last_replica_is_never_sent_away() -> None:
     assert commands == [ReleaseNode(replica="a")]
     assert names(state) == ["b"]
     assert record.outcome is Outcome.GAVE_UP
+
+
+def test_a_replica_that_was_asked_to_go_and_is_the_last_by_now_is_not_asked_again() -> None:
+    state, commands, (record,) = played(
+        found(),
+        Granted(change=Change(remove=("b",)), at_s=0.0),
+        Lost(replica="a", at_s=1.0),
+        Elapsed(at_s=60.0),
+    )
+    assert commands == []
+    assert names(state) == ["b"]
+    assert record.outcome is Outcome.GAVE_UP
+    # It goes nevertheless: then it is replaced.
+    _, commands, _ = played(state, Left(replica="b", at_s=70.0))
+    assert commands == [ReleaseNode(replica="b"), AcquireNode(ticket=1, node_type=0)]
 
 
 def test_a_replica_that_does_not_go_is_asked_again_and_then_released() -> None:

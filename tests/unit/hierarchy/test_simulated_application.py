@@ -1,17 +1,22 @@
 """Downtime, the buffer at the source, and the managers' rounds."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from penstock.control.hierarchy import Managers, decide, first_memory
 from penstock.domain.application import Application, Operator, pipeline
 from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import Infrastructure, Link, Node, NodeType
 from penstock.domain.objective import Objective
-from penstock.domain.request import Migrate, ScaleIn, ScaleOut, Verdict
+from penstock.domain.observation import ApplicationObservation
+from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut, Verdict
 from penstock.perf.deployments import deployments
 from penstock.perf.downtime import PauseAndResume, state_moved
 from penstock.perf.queueing import m_m_1
+from penstock.policies.application.drs import DrsManager
 from penstock.policies.application.grant_all import GrantAll
 from penstock.policies.application.token_bucket import TokenBucket
 from penstock.policies.operator.node_choice import NodeChoice
@@ -232,3 +237,79 @@ def test_where_no_node_has_room_the_request_is_refused_with_the_reason() -> None
     )
     assert outcome.verdict.granted == ()
     assert outcome.verdict.refused[0].reason == "no node has a free slot"
+
+
+def drs() -> DrsManager:
+    return DrsManager(
+        application=TWO,
+        objective=Objective(response_time_s=0.05),
+        node_types=(WORKER,),
+        node_choice=NodeChoice.FIRST,
+    )
+
+
+def test_what_the_application_manager_decides_itself_is_placed_too() -> None:
+    managers = Managers(operators={}, application=drs())
+    app = placed(TWO)
+    app.rates = np.array([600.0, 10.0])  # asks for three replicas of the first; b has one slot left
+    rngs = {name: np.random.default_rng(1) for name in ("first", "second")}
+    memory = first_memory(managers)
+    outcome, memory = decide(
+        managers, memory, app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app)
+    )
+    assert [(r.operator, r.nodes) for r in outcome.verdict.granted if isinstance(r, ScaleOut)] == [
+        ("first", ("b",))
+    ]
+    app.apply(outcome.verdict)
+    outcome, _ = decide(managers, memory, app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app))
+    app.apply(outcome.verdict)
+    assert {name: len(nodes) for name, nodes in app.hosts.items()} == {"first": 1, "second": 1}
+
+
+class OneMoreOfEach:
+    """An Application Manager that decides itself and leaves the nodes open."""
+
+    def initial(self) -> None:
+        return None
+
+    def grant(
+        self, memory: None, requests: Sequence[Request], seen: ApplicationObservation
+    ) -> tuple[Verdict, None]:
+        return Verdict((to("first", 3), to("second", 3))), None
+
+
+def test_two_decisions_do_not_share_the_last_free_slot() -> None:
+    managers = Managers(operators={}, application=OneMoreOfEach())
+    app = placed(TWO)  # b has one slot left
+    rngs = {name: np.random.default_rng(1) for name in ("first", "second")}
+    outcome, _ = decide(
+        managers, first_memory(managers), app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app)
+    )
+    assert [(r.operator, r.nodes) for r in outcome.verdict.granted if isinstance(r, ScaleOut)] == [
+        ("first", ("b",))
+    ]
+    assert [(refused.request.operator, refused.reason) for refused in outcome.verdict.refused] == [
+        ("second", "no node has a free slot")
+    ]
+
+
+def test_a_jump_takes_no_more_slots_than_there_are() -> None:
+    managers = Managers(operators={}, application=drs())
+    app = placed(TWO)
+    app.rates = np.array([950.0])  # four of the first, two more than run; b has one slot left
+    rngs = {name: np.random.default_rng(1) for name in ("first", "second")}
+    outcome, _ = decide(
+        managers, first_memory(managers), app.observe(), rngs, nodes=app.observe_nodes(), hosts=_hosts(app)
+    )
+    assert "first" in {refused.request.operator for refused in outcome.verdict.refused}
+
+
+def test_an_application_whose_objective_no_node_can_meet_is_not_simulated() -> None:
+    with pytest.raises(InputError, match="path first-second takes 6 ms"):
+        SimulatedApplication(
+            application=TWO,
+            objective=Objective(response_time_s=0.005),
+            models=placed(TWO).models,
+            rates=np.array([1.0]),
+            protocol=PauseAndResume(fixed_s=0.0),
+        )

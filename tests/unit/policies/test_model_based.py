@@ -153,5 +153,7 @@ def test_on_rates_of_a_markov_chain_it_comes_to_decide_as_value_iteration_does()
 def test_too_many_deployments_to_list_are_refused_by_name() -> None:
     types = node_types((1.0, 2.0))
     space = space_of(types, 3, packed=True)
-    with pytest.raises(InputError, match=r"policy 'model-based': 2 node types with 3 replicas"):
+    with pytest.raises(
+        InputError, match=r"policy 'model-based': 2 node types, 3 replicas and 3 levels have too many states"
+    ):
         ModelBased(node_types=types, deployments=space, problem=problem_of(space))

@@ -10,22 +10,23 @@ iteration and of model-based learning:
   or learned state by state (eq. 6).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.random import Generator
 
 from penstock.compiled import Floats
 from penstock.domain.application import Application
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
-from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.domain.observation import OperatorObservation
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.domain.request import Request, Verdict
 from penstock.perf.deployments import handle_of, replicas_at
-from penstock.perf.joint import JointQueues, joint_deployments, joint_response_times
+from penstock.perf.joint import JointQueues, joint_deployments, joint_response_times, reference_limit
+from penstock.perf.latency import check_objective
+from penstock.policies.application.requests import decided_above
 from penstock.policies.kernel import Seen, copied, step
 from penstock.policies.operator.model_based import SWEEPS, ModelLearner, Sweeps, model_learner
 from penstock.policies.operator.value_iteration import Plan, planned
@@ -35,29 +36,23 @@ from penstock.policies.rl.schedules import schedule
 
 K = TypeVar("K", Plan, ModelLearner)
 
+_NEVER_DRAWN_FROM = np.random.default_rng(0)  # planner and learner are greedy
+
 
 def application_problem(
     application: Application, objective: Objective, *, levels: int, max_rate: float
 ) -> Problem:
-    """Eq. (1): resources over N * K_max, reconfiguration if any operator changes, one limit end to end."""
-    if objective.per_path_s:
-        raise InputError(
-            f"application '{application.name}': a centralised manager takes one limit for all paths"
-        )
-    slowest = max(
-        sum(application.operator(name).service_time_s for name in path) for path in application.paths
-    )
-    if slowest >= objective.response_time_s:
-        raise InputError(
-            f"application '{application.name}': service times on its longest path sum to {slowest:.3f} s, "
-            f"which is not below the objective of {objective.response_time_s:g} s: "
-            "every interval would violate"
-        )
+    """Eq. (1): resources over N * K_max, reconfiguration if any operator changes, a limit for every path.
+
+    Times that are compared with the problem's limit count as `joint_queues` with the same
+    objective makes them: in multiples of each path's own.
+    """
+    check_objective(application, objective, fastest=1.0)
     return operator_problem(
         joint_deployments([operator.max_replicas for operator in application.operators]),
         levels=levels,
         max_rate=max_rate,
-        max_response_time_s=objective.response_time_s,
+        max_response_time_s=reference_limit(application, objective),
         weights=objective.weights,
     )
 
@@ -74,14 +69,23 @@ class CentralisedManager(Generic[K]):
     """What planner and learner share: all operators' observations in, a decision for each out."""
 
     application: Application
+    objective: Objective
     problem: Problem
     gamma: float = 0.99
 
     def initial(self) -> K:
         raise NotImplementedError
 
+    def grant(
+        self, memory: K, requests: Sequence[Request], seen: ApplicationObservation
+    ) -> tuple[Verdict, K]:
+        """Its own decisions for all operators; what they ask for themselves is refused."""
+        operators = {one.operator: one for one in seen.operators}
+        decisions, memory = self.decide(memory, operators, seen.source_rate)
+        return decided_above(decisions, operators, requests), memory
+
     def decide(
-        self, memory: K, seen: Mapping[str, OperatorObservation], source_rate: float | None, rng: Generator
+        self, memory: K, seen: Mapping[str, OperatorObservation], source_rate: float | None
     ) -> tuple[dict[str, Decision], K]:
         """One decision for every operator, from what all of them and the sources report."""
         names = [operator.name for operator in self.application.operators]
@@ -94,16 +98,27 @@ class CentralisedManager(Generic[K]):
             # A joint state with a hole is no state: blind in one operator is blind in all.
             what = f"operators {', '.join(missing)} not measured" if missing else "source rate not measured"
             return {name: Hold(what) for name in names}, memory
+        crowded = [
+            name for name in names if seen[name].replicas.total > self.application.operator(name).max_replicas
+        ]
+        if crowded:
+            what = f"operators {', '.join(crowded)} run more replicas than planned for"
+            return {name: Hold(what) for name in names}, memory
         times = {name: float(seen[name].response_time_s or 0.0) for name in names}
         now = [seen[name].replicas.total for name in names]
         joint = Seen(
             handle_of(self.problem.deployments, Replicas(tuple(now))),
             float(source_rate),
-            max(sum(times[name] for name in path) for path in self.application.paths),
+            max(
+                self.problem.max_response_time_s
+                / self.objective.for_path(path)
+                * sum(times[name] for name in path)
+                for path in self.application.paths
+            ),
             max(float(seen[name].utilisation or 0.0) for name in names),
         )
         memory = copied(memory)
-        target, score = step(memory, joint, rng)
+        target, score = step(memory, joint, _NEVER_DRAWN_FROM)
         why = greedy_reason(memory.values, joint.deployment, joint.rate, level_of(self.problem, joint.rate))
         wanted = replicas_at(self.problem.deployments, target).counts
         decisions: dict[str, Decision] = {}

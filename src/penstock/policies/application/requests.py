@@ -1,8 +1,19 @@
 """What global policies share (seed 000, sec. 7): requests in order of score, conflicts prevented."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut, new_nodes
+from penstock.domain.decision import Decision, Scale
+from penstock.domain.observation import OperatorObservation
+from penstock.domain.request import (
+    Migrate,
+    Refused,
+    Request,
+    ScaleIn,
+    ScaleOut,
+    Verdict,
+    new_nodes,
+    request_of,
+)
 
 
 def by_priority(requests: Sequence[Request]) -> list[Request]:
@@ -39,3 +50,16 @@ def without_conflicts(requests: Sequence[Request]) -> tuple[list[Request], list[
             operators[request.operator] = request
             nodes.update(dict.fromkeys(new_nodes(request), request))
     return by_priority(kept), dropped
+
+
+def decided_above(
+    decisions: Mapping[str, Decision], seen: Mapping[str, OperatorObservation], requests: Sequence[Request]
+) -> Verdict:
+    """The verdict of an Application Manager that decides itself: its own changes, and no one else's."""
+    own = [
+        request_of(operator, seen[operator].replicas, decision)
+        for operator, decision in decisions.items()
+        if isinstance(decision, Scale)
+    ]
+    why = "the Application Manager decides for all operators"
+    return Verdict(tuple(own), tuple(Refused(request, why) for request in requests))

@@ -21,7 +21,7 @@ from penstock.compiled import Flags, Floats
 from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights
-from penstock.perf.latency import naive_shares
+from penstock.perf.latency import check_objective, naive_shares
 from penstock.policies.application.bayesian import (
     BayesianSearch,
     Domain,
@@ -243,6 +243,10 @@ class TunedManager:
     max_rounds: int = 3
     stop_early: bool = True  # after a round that brought no improvement
     epsilon: float = 0.05
+    fastest: float | None = None  # speedup of the fastest node, where it is known
+
+    def __post_init__(self) -> None:
+        check_objective(self.application, self.objective, fastest=self.fastest)
 
     def tune(self, evaluate: Judge, start: Configuration, rng: Generator) -> Tuned:
         """The complete algorithm."""

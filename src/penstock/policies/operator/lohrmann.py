@@ -19,7 +19,7 @@ from penstock.policies.operator.node_choice import NodeChoice
 from penstock.policies.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
 
 BOTTLENECK = 0.99
-_SATURATED_S = 999.0
+SATURATED_S = 999.0
 
 
 class LohrmannMemory(NamedTuple):
@@ -61,6 +61,15 @@ class Lohrmann(CompiledPolicy[LohrmannMemory]):
 
 
 @compiled
+def kingman_wait(rate: float, service_time_s: float, variability: float, replicas: int) -> float:
+    """Mean wait of p replicas that share the rate evenly: a / (p - b); infinite if they cannot keep up."""
+    load = rate * service_time_s
+    if load >= replicas:
+        return np.inf
+    return load * service_time_s * variability / (replicas - load)
+
+
+@compiled
 def replicas_for_wait(
     rate: float, service_time_s: float, variability: float, wait_s: float, most: int
 ) -> int:
@@ -76,8 +85,8 @@ def replicas_for_wait(
 
 @compiled
 def published_wait(me: LohrmannMemory, rate: float, replicas: int) -> float:
-    load = rate * me.service_time_s / replicas
-    return load * me.service_time_s / (1.0 - load) * me.variability if load < 1.0 else _SATURATED_S
+    wait = kingman_wait(rate, me.service_time_s, me.variability, replicas)
+    return min(wait, SATURATED_S)
 
 
 @compiled

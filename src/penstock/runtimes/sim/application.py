@@ -22,8 +22,10 @@ from penstock.domain.observation import ApplicationObservation, NodeObservation,
 from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut, Verdict
 from penstock.perf.deployments import Deployments, cost_of, handle_of
 from penstock.perf.downtime import PauseAndResume
+from penstock.perf.latency import check_objective
 from penstock.perf.operator import response_time, throughput, utilisation
 from penstock.perf.queueing import QueueModel
+from penstock.perf.traffic import visits
 
 # The source lets in no more than this share of what the narrowest operator can take: a queue
 # fed at exactly its capacity would have no mean response time.
@@ -83,7 +85,7 @@ class SimulatedApplication:
     application: Application
     objective: Objective
     models: Mapping[str, OperatorModel]
-    rates: Floats  # tuples/s at the source
+    rates: Floats  # tuples/s of every source
     protocol: PauseAndResume
     slot_s: float = 30.0
     cold_start: ColdStart = ColdStart()
@@ -102,6 +104,12 @@ class SimulatedApplication:
         for operator in self.application.operators:
             if operator.name not in self.models:
                 raise InputError(f"operator '{operator.name}': no model given")
+        check_objective(
+            self.application,
+            self.objective,
+            fastest=max(float(model.deployments.speedup.max()) for model in self.models.values()),
+            delays_s={name: model.delay_s for name, model in self.models.items()},
+        )
         self._visits = visits(self.application)
         for name, model in self.models.items():
             self._deploy(name, model.first)
@@ -131,7 +139,10 @@ class SimulatedApplication:
             for operator in self.application.operators
         )
         return ApplicationObservation(
-            at_s=self.at_s, response_time_s=max(now.paths.values()), operators=operators
+            at_s=self.at_s,
+            source_rate=float(self.rates[self._index]),
+            response_time_s=max(now.paths.values()),
+            operators=operators,
         )
 
     def observe_nodes(self) -> dict[str, NodeObservation]:
@@ -286,16 +297,6 @@ def buffered(
         area += (after_pause + left) / 2 * running
     tuples = rate * slot_s if rate > 0 else waiting  # those whose wait is meant
     return (area / tuples if tuples > 0 else 0.0), left
-
-
-def visits(application: Application) -> dict[str, float]:
-    """Tuples that reach each operator per tuple at the source."""
-    leaving = {source.name: 1.0 / len(application.sources) for source in application.sources}
-    reached: dict[str, float] = {}
-    for operator in application.in_order:
-        reached[operator.name] = sum(leaving[name] for name in application.upstream(operator.name))
-        leaving[operator.name] = reached[operator.name] * operator.selectivity
-    return reached
 
 
 def _spread(replicas: Mapping[str, Replicas], infrastructure: Infrastructure) -> dict[str, list[str]]:

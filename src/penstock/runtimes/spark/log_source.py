@@ -37,7 +37,7 @@ class Slices(InputPartition):
 
 
 class LogSource(DataSource):
-    """`spark.readStream.format("penstock-log")` with options path, consumer, schema, parallelism."""
+    """`spark.readStream.format("penstock-log")` with options path, consumer, schema, intake."""
 
     @classmethod
     @override
@@ -56,7 +56,7 @@ class LogSource(DataSource):
         return LogReader(
             StreamLog(Path(self.options["path"])),
             consumer=self.options["consumer"],
-            parallelism=Path(self.options["parallelism"]),
+            intake=Path(self.options["intake"]),
             chunk=int(self.options.get("chunk", "1000")),
         )
 
@@ -64,8 +64,8 @@ class LogSource(DataSource):
 class LogReader(DataSourceStreamReader):
     """Reads every batch once, in order; says when one is no longer needed."""
 
-    def __init__(self, log: StreamLog, *, consumer: str, parallelism: Path, chunk: int) -> None:
-        self._log, self._consumer, self._parallelism, self._chunk = log, consumer, parallelism, chunk
+    def __init__(self, log: StreamLog, *, consumer: str, intake: Path, chunk: int) -> None:
+        self._log, self._consumer, self._intake, self._chunk = log, consumer, intake, chunk
 
     @override
     def initialOffset(self) -> dict[str, Any]:
@@ -74,7 +74,8 @@ class LogReader(DataSourceStreamReader):
     @override
     def latestOffset(self, start: dict[str, Any], limit: "ReadLimit") -> dict[str, Any]:
         begin = int(start["batch"])
-        return {"log": self._log.name, "batch": min(self._log.end(begin), begin + _MOST_BATCHES)}
+        end = begin if intake_in(self._intake).held else min(self._log.end(begin), begin + _MOST_BATCHES)
+        return {"log": self._log.name, "batch": end}
 
     @override
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -87,7 +88,7 @@ class LogReader(DataSourceStreamReader):
         files = [
             (str(self._log.data_file(file.name)), file.tuples) for batch in batches for file in batch.files
         ]
-        return [Slices(tuple(part)) for part in shares(files, parallelism_in(self._parallelism))]
+        return [Slices(tuple(part)) for part in shares(files, intake_in(self._intake).parts)]
 
     @override
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
@@ -105,9 +106,17 @@ class LogReader(DataSourceStreamReader):
         self._log.passed(self._consumer, int(end["batch"]))
 
 
-def parallelism_in(file: Path) -> int:
-    """How many tasks should share the work: written by whoever changes the replicas, 1 until then."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """How a query takes its input, from the next micro-batch on."""
+
+    parts: int = 1  # tasks that share the work
+    held: bool = False  # take nothing more, so that the query comes to rest between two batches
+
+
+def intake_in(file: Path) -> Intake:
+    """As written by whoever changes replicas or stops a query; the default until then."""
     try:
-        return max(1, int(json.loads(file.read_text())))
-    except (OSError, ValueError):
-        return 1
+        return Intake(**json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return Intake()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.runtimes.spark.cluster import Nodes
+from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.executors import Executor, executors
 from penstock.runtimes.spark.measures import service, skew, utilisations, waits
-from penstock.runtimes.spark.running import BatchReport, RunningApp
+from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import Batch
 from penstock.runtimes.spark.topology import Chain
 
@@ -30,22 +30,26 @@ class SparkMonitor:
     """Reads what the queries measured; an interval without a finished micro-batch has no sample."""
 
     def __init__(
-        self, running: RunningApp, spark: "SparkSession", nodes: Nodes, node_types: Sequence[str]
+        self,
+        running: RunningApp,
+        spark: "SparkSession",
+        actuator: SparkActuator,
+        node_types: Sequence[str],
     ) -> None:
-        self._running, self._spark, self._nodes = running, spark, nodes
+        self._running, self._spark, self._actuator = running, spark, actuator
         self._kinds = list(node_types)
-        self._began_s = time.time()
-        self._last_s = self._began_s
+        self._deployed: dict[str, Replicas] = {}
+        self._last_s = time.time()
+        self._finished: list[tuple[float, int]] = []
         self._busy: dict[str, float] = {}
         self._reached = {
             name: {stream: running.log(stream).needs(name) for stream in chain.inputs}
             for name, chain in running.chains.items()
         }
         self._streams = {
-            stream: _Seen(next_batch=min(at[stream] for at in self._reached.values() if stream in at))
+            stream: _Seen(next_batch=running.log(stream).needs(MONITOR))
             for stream in {stream for chain in running.chains.values() for stream in chain.inputs}
         }
-        self.reconfiguring: tuple[str, ...] = ()
 
     def observe(self) -> ApplicationObservation:
         now_s = time.time()
@@ -61,23 +65,30 @@ class SparkMonitor:
         )
         self._busy = {host: executor.busy_s for host, executor in there.items()}
         self._last_s = now_s
-        took = waits(
+        left = [
             (report.published.published_at_s, report.published.origins)
             for report in reports
             if report.published is not None
             and self._running.chains[report.chain].output in self._running.app.sinks.values()
-        )
+        ]
+        self._finished += [(end - begin, tuples) for end, began in left for begin, tuples in began]
+        took = waits(left)
         sources = [arrived[source] for source in self._running.app.sources if source in arrived]
         return ApplicationObservation(
-            at_s=now_s - self._began_s,
+            at_s=now_s,
             response_time_s=took.mean_s,
             operators=operators,
             source_rate=sum(sources) / interval_s if interval_s > 0 else None,
             response_time_p50_s=took.p50_s,
             response_time_p95_s=took.p95_s,
             response_time_p99_s=took.p99_s,
-            reconfiguring=self.reconfiguring,
+            reconfiguring=self._actuator.reconfiguring,
         )
+
+    def finished(self) -> list[tuple[float, int]]:
+        """(response time, tuples) of all that left the application since the last call."""
+        finished, self._finished = self._finished, []
+        return finished
 
     def _arrivals(self, stream: str) -> int:
         """Tuples published to a stream since the last look."""
@@ -86,6 +97,7 @@ class SparkMonitor:
         new = log.batches(seen.next_batch, end)
         seen.waiting.update({batch.number: batch for batch in new})
         seen.next_batch = end
+        log.passed(MONITOR, end)
         return sum(batch.tuples for batch in new)
 
     def _operator(
@@ -103,7 +115,11 @@ class SparkMonitor:
             ((report.tuples_in, report.tasks) for report in mine),
             one_stage=not chain.stateful,
         )
-        hosts = {w.host: w for w in self._nodes.workers() if w.tag == chain.tag and w.host in there}
+        workers = self._actuator.workers(chain.name)
+        hosts = [worker.host for worker in workers if worker.host in there]
+        if workers:  # else all were lost, and the last known is what is being repaired
+            counts = tuple(sum(1 for worker in workers if worker.kind == kind) for kind in self._kinds)
+            self._deployed[chain.name] = Replicas(counts)
         loads = utilisations(
             {host: busy for host, busy in self._busy.items() if host in hosts},
             {host: there[host].busy_s for host in hosts},
@@ -113,11 +129,10 @@ class SparkMonitor:
         # Nothing finished but something waits: it takes at least as long as the oldest has waited.
         oldest_s = min((batch.published_at_s for batch in waiting if batch.tuples), default=None)
         response = took.mean_s if oldest_s is None or took.mean_s is not None else now_s - oldest_s
-        counts = [sum(1 for w in hosts.values() if w.kind == kind) for kind in self._kinds]
         return OperatorObservation(
             operator=chain.name,
-            at_s=now_s - self._began_s,
-            replicas=Replicas(tuple(counts)),
+            at_s=now_s,
+            replicas=self._deployed[chain.name],
             arrival_rate=sum(arrived[s] for s in chain.inputs) / interval_s if interval_s > 0 else None,
             response_time_s=response,
             utilisation=max(loads) if loads else None,

@@ -16,3 +16,13 @@ def _offsets(checkpoint: Path, epoch: int) -> dict[str, int]:
     lines = (checkpoint / "offsets" / str(epoch)).read_text(encoding="utf-8").splitlines()[2:]
     read = [json.loads(line) for line in lines if line.startswith("{")]
     return {str(offset["log"]): int(offset["batch"]) for offset in read}
+
+
+def at_rest(checkpoint: Path) -> bool:
+    """Whether every micro-batch that was begun has been committed."""
+    begun, done = _latest(checkpoint / "offsets"), _latest(checkpoint / "commits")
+    return begun == done
+
+
+def _latest(directory: Path) -> int:
+    return max((int(path.name) for path in directory.glob("[0-9]*") if path.name.isdecimal()), default=-1)

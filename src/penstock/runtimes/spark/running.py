@@ -4,16 +4,18 @@ Only this module starts and stops queries. What it measures goes to `Measurement
 the monitor reads.
 """
 
+import json
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.files import write_whole
-from penstock.runtimes.spark.log_source import FORMAT
-from penstock.runtimes.spark.offsets import consumed
+from penstock.runtimes.spark.cluster import ClusterError
+from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in
+from penstock.runtimes.spark.offsets import at_rest, consumed
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
 from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
@@ -23,6 +25,8 @@ from penstock.runtimes.spark.topology import App, Chain
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+MONITOR = "monitor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +67,9 @@ class Measurements:
 class RunningApp:
     """Starts an application's queries and keeps them going."""
 
-    def __init__(self, app: App, spark: "SparkSession", work: Path) -> None:
-        self.app, self.spark, self.work = app, spark, work
+    def __init__(self, app: App, spark: "SparkSession", work: Path, *, trigger_s: float = 0.5) -> None:
+        """A micro-batch every `trigger_s` at most: a rest between them leaves room to see the load in."""
+        self.app, self.spark, self.work, self.trigger_s = app, spark, work, trigger_s
         self.chains = {chain.name: chain for chain in app.chains()}
         self.measurements = Measurements()
         self.queries: dict[str, StreamingQuery] = {}
@@ -73,7 +78,9 @@ class RunningApp:
         placed = not str(spark.sparkContext.master).startswith("local")
         self._profiles = {name: profile(chain.tag) if placed else None for name, chain in self.chains.items()}
         for stream in (*app.sources, *(chain.output for chain in self.chains.values())):
-            self.log(stream).create(app.readers(stream))
+            readers = app.readers(stream)
+            # The monitor counts what is published, so nothing goes before it has seen it.
+            self.log(stream).create((*readers, MONITOR) if readers else ())
 
     def log(self, stream: str) -> StreamLog:
         return StreamLog(self.work / "streams" / stream)
@@ -83,7 +90,23 @@ class RunningApp:
 
     def share_among(self, chain: str, replicas: int) -> None:
         """From the next micro-batch on, the chain's input is cut into as many parts as it has replicas."""
-        write_whole(self._parallelism(chain), str(replicas))
+        self._set_intake(chain, replace(intake_in(self._intake(chain)), parts=replicas))
+
+    def summon(self, within_s: float) -> None:
+        """Give every chain's executors a first task: Spark starts none before there is one for it."""
+
+        def touch(name: str) -> None:
+            frame = self.spark.range(1)
+            frame.mapInArrow(inner_tap("warm-up", 0), frame.schema, profile=self._profiles[name]).collect()
+
+        threads = {name: threading.Thread(target=touch, args=(name,), daemon=True) for name in self.chains}
+        for thread in threads.values():
+            thread.start()
+        deadline_s = time.monotonic() + within_s
+        for name, thread in threads.items():
+            thread.join(max(deadline_s - time.monotonic(), 0.0))
+            if thread.is_alive():
+                raise ClusterError(f"no executor for '{name}' within {within_s:g} s; see the workers' logs")
 
     def start(self) -> None:
         for name in self.chains:
@@ -91,6 +114,7 @@ class RunningApp:
 
     def start_chain(self, name: str) -> None:
         chain = self.chains[name]
+        self._set_intake(name, replace(intake_in(self._intake(name)), held=False))
         frames = [self._read(chain, stream) for stream in chain.inputs]
         result = self._transformed(chain, frames)
         self._schemas[chain.output] = result.schema.json()
@@ -104,10 +128,19 @@ class RunningApp:
             .outputMode(chain.output_mode)
             .foreachBatch(lambda batch, epoch: self._publish(chain, batch, epoch))
             .option("checkpointLocation", str(self.checkpoint(name)))
+            .trigger(processingTime=f"{self.trigger_s} seconds")
             .start()
         )
 
+    def rest_chain(self, name: str, *, within_s: float) -> None:
+        """Stop a query between two batches."""
+        if name in self.queries:
+            self._set_intake(name, replace(intake_in(self._intake(name)), held=True))
+            self._wait_for_rest(name, time.monotonic() + within_s)
+            self.stop_chain(name)
+
     def stop_chain(self, name: str) -> None:
+        """Stop a query at once; a batch that is under way is done again by whoever starts it next."""
         query = self.queries.pop(name, None)
         if query is not None:
             query.stop()
@@ -132,8 +165,19 @@ class RunningApp:
                 return False
         return True
 
-    def _parallelism(self, chain: str) -> Path:
-        return self.work / "parallelism" / chain
+    def _intake(self, chain: str) -> Path:
+        return self.work / "intake" / f"{chain}.json"
+
+    def _set_intake(self, chain: str, intake: Intake) -> None:
+        write_whole(self._intake(chain), json.dumps(asdict(intake)))
+
+    def _wait_for_rest(self, name: str, deadline_s: float) -> None:
+        """Until every micro-batch that was begun is committed; a batch cut short blocks its state."""
+        query = self.queries[name]
+        while query.isActive and not (at_rest(self.checkpoint(name)) and not query.status["isTriggerActive"]):
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"query '{name}' is still in the middle of a batch")
+            time.sleep(0.1)
 
     def _read(self, chain: Chain, stream: str) -> "DataFrame":
         return (
@@ -141,7 +185,7 @@ class RunningApp:
             .option("path", str(self.log(stream).root))
             .option("consumer", chain.name)
             .option("schema", self._schemas[stream])
-            .option("parallelism", str(self._parallelism(chain.name)))
+            .option("intake", str(self._intake(chain.name)))
             .load()
         )
 

@@ -56,7 +56,7 @@ def session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.setLogLevel("FATAL")  # what goes wrong is told by the queries and the protocol
     spark.dataSource.register(LogSource)
     return spark
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from penstock.compiled import Floats
-from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
+from penstock.domain.application import Application, Operator, Path, Sink, Source, Stream, pipeline
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
-from penstock.domain.observation import OperatorObservation
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.domain.request import ScaleOut
 from penstock.perf.deployments import NOWHERE, actions_of, after, deployments, handle_of, replicas_at
 from penstock.perf.joint import joint_deployments, joint_queues, joint_response_time, joint_response_times
 from penstock.perf.queueing import m_d_1
@@ -50,11 +51,11 @@ def application(service_rates: tuple[float, ...] = SERVICE_RATES, most: int = 2)
 
 
 def manager(app: Application, limit_s: float = LIMIT_S) -> CentralisedMdp:
-    problem = application_problem(
-        app, Objective(response_time_s=limit_s, weights=WEIGHTS), levels=3, max_rate=3.0
-    )
+    objective = Objective(response_time_s=limit_s, weights=WEIGHTS)
+    problem = application_problem(app, objective, levels=3, max_rate=3.0)
     return CentralisedMdp(
         application=app,
+        objective=objective,
         problem=problem,
         transitions=CHAIN,
         violation_costs=joint_violation_costs(problem, joint_queues(app), RATES),
@@ -206,6 +207,7 @@ def test_with_one_operator_the_centralised_problem_is_the_operators_own() -> Non
         moves[then, now] += 1
     joint = CentralisedMdp(
         application=policy.application,
+        objective=policy.objective,
         problem=policy.problem,
         transitions=moves / moves.sum(axis=1, keepdims=True),
         violation_costs=joint_violation_costs(
@@ -241,6 +243,7 @@ def test_a_learner_comes_to_cost_what_the_plan_costs(told: bool) -> None:
     planner = manager(application())
     learner = CentralisedLearner(
         application=planner.application,
+        objective=planner.objective,
         problem=planner.problem,
         violation_costs=planner.violation_costs if told else None,
         gamma=GAMMA,
@@ -254,7 +257,10 @@ def test_a_learner_comes_to_cost_what_the_plan_costs(told: bool) -> None:
 def test_being_told_violation_costs_is_never_unlearned() -> None:
     planner = manager(application())
     memory = CentralisedLearner(
-        application=planner.application, problem=planner.problem, violation_costs=planner.violation_costs
+        application=planner.application,
+        objective=planner.objective,
+        problem=planner.problem,
+        violation_costs=planner.violation_costs,
     ).initial()
     for _ in range(5):
         step(memory, Seen(0, 2.5, 0.001, 0.1), RNG)  # in time where a violation was foretold
@@ -284,7 +290,7 @@ def seen(name: str, count: int, time_s: float | None = 0.4) -> OperatorObservati
 
 def test_a_live_decision_is_the_simulated_one_and_names_every_operator() -> None:
     planner = manager(application())
-    decisions, _ = planner.decide(planner.initial(), {"op0": seen("op0", 1), "op1": seen("op1", 1)}, 2.5, RNG)
+    decisions, _ = planner.decide(planner.initial(), {"op0": seen("op0", 1), "op1": seen("op1", 1)}, 2.5)
     assert [type(decision) for decision in decisions.values()] == [Scale, Scale]
     assert [d.target.counts for d in decisions.values() if isinstance(d, Scale)] == [(2,), (2,)]
 
@@ -293,15 +299,96 @@ def test_one_operator_nobody_can_see_holds_them_all() -> None:
     planner = manager(application())
     memory = planner.initial()
     blind = {"op0": seen("op0", 1), "op1": seen("op1", 1, None)}
-    assert planner.decide(memory, blind, 2.5, RNG) == (
+    assert planner.decide(memory, blind, 2.5) == (
         {name: Hold("operators op1 not measured") for name in ("op0", "op1")},
         memory,
     )
     both = {"op0": seen("op0", 1), "op1": seen("op1", 1)}
-    decisions, _ = planner.decide(memory, both, None, RNG)
+    decisions, _ = planner.decide(memory, both, None)
     assert set(decisions.values()) == {Hold("source rate not measured")}
 
 
 def test_an_objective_below_the_service_times_is_refused_with_their_sum() -> None:
-    with pytest.raises(InputError, match=r"sum to 0\.833 s, which is not below the objective of 0\.65 s"):
+    with pytest.raises(InputError, match=r"path op0-op1 takes 833\.3 ms .* objective of 650 ms"):
         manager(application(), limit_s=0.65)
+
+
+def fork() -> Application:
+    """One operator in front, one behind it on the way to each of two sinks."""
+    operators = tuple(
+        Operator(name=name, service_time_s=1 / rate, service_scv=0.0, max_replicas=3)
+        for name, rate in (("front", 3.0), ("left", 2.0), ("right", 2.5))
+    )
+    edges = ("in", "front"), ("front", "left"), ("front", "right"), ("left", "a"), ("right", "b")
+    return Application(
+        name="fork",
+        sources=(Source(name="in"),),
+        operators=operators,
+        sinks=(Sink(name="a"), Sink(name="b")),
+        streams=tuple(Stream(origin=origin, target=target) for origin, target in edges),
+    )
+
+
+@pytest.mark.parametrize("for_all", [2.0, None])
+def test_every_path_is_judged_by_its_own_limit(for_all: float | None) -> None:
+    app = fork()
+    limits: dict[Path, float] = {("front", "left"): 1.4, ("front", "right"): 0.9}
+    objective = Objective(response_time_s=for_all, weights=WEIGHTS, per_path_s=limits)
+    problem = application_problem(app, objective, levels=3, max_rate=3.0)
+    costs = joint_violation_costs(problem, joint_queues(app, objective), RATES)
+    late = dict.fromkeys(limits.values(), 0)
+    for row in range(problem.deployments.replicas.size):
+        front, left, right = replicas_at(problem.deployments, row).counts
+        for level, rate in enumerate(RATES):
+            slow_left = md1_time((front, left), rate, (3.0, 2.0)) > 1.4
+            slow_right = md1_time((front, right), rate, (3.0, 2.5)) > 0.9
+            late[1.4] += slow_left and not slow_right
+            late[0.9] += slow_right and not slow_left
+            assert costs[row, level] == (0.4 if slow_left or slow_right else 0.0)
+    assert min(late.values()) > 0, "each limit decides somewhere"
+
+
+def test_a_manager_that_measures_counts_each_path_against_its_own_limit() -> None:
+    app = fork()
+    limits: dict[Path, float] = {("front", "left"): 2.0, ("front", "right"): 1.0}
+    objective = Objective(response_time_s=None, weights=WEIGHTS, per_path_s=limits)
+    learner = CentralisedLearner(
+        application=app,
+        objective=objective,
+        problem=application_problem(app, objective, levels=3, max_rate=3.0),
+    )
+    memory = learner.initial()
+    in_time = {"front": seen("front", 1, 0.4), "left": seen("left", 1, 1.5), "right": seen("right", 1, 0.5)}
+    _, memory = learner.decide(memory, in_time, 0.5)
+    _, memory = learner.decide(memory, in_time, 0.5)
+    assert not memory.unknown.any(), "1.9 s of 2 s and 0.9 s of 1 s"
+    _, memory = learner.decide(memory, in_time | {"right": seen("right", 1, 0.7)}, 0.5)
+    assert memory.unknown.any(), "1.1 s of 1 s"
+
+
+def test_a_path_without_a_limit_is_named() -> None:
+    objective = Objective(response_time_s=None, weights=WEIGHTS, per_path_s={("front", "left"): 2.0})
+    with pytest.raises(InputError, match="path front-right has none"):
+        application_problem(fork(), objective, levels=3, max_rate=3.0)
+
+
+def test_as_an_application_manager_it_grants_its_own_changes_and_refuses_what_operators_ask() -> None:
+    planner = manager(application())
+    asked = ScaleOut(operator="op0", target=Replicas((2,)), nodes=(), score=1.0, reason="busy")
+    what = ApplicationObservation(
+        at_s=60.0, response_time_s=0.8, operators=(seen("op0", 1), seen("op1", 1)), source_rate=2.5
+    )
+    verdict, _ = planner.grant(planner.initial(), [asked], what)
+    assert {(request.operator, type(request)) for request in verdict.granted} == {
+        ("op0", ScaleOut),
+        ("op1", ScaleOut),
+    }
+    assert [(refused.request, refused.reason) for refused in verdict.refused] == [
+        (asked, "the Application Manager decides for all operators")
+    ]
+
+
+def test_more_replicas_than_were_planned_for_are_left_alone() -> None:
+    planner = manager(application())
+    decisions, _ = planner.decide(planner.initial(), {"op0": seen("op0", 3), "op1": seen("op1", 1)}, 2.5)
+    assert set(decisions.values()) == {Hold("operators op0 run more replicas than planned for")}

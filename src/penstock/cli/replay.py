@@ -1,0 +1,38 @@
+"""`penstock replay`: decide again what a journal says was decided."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options, screen
+from penstock.domain.errors import InputError
+
+
+def replay(
+    journal: Annotated[Path, typer.Argument(help="Journal of a run: journal.jsonl, or the folder it is in.")],
+    json_output: options.JsonOption = False,
+) -> None:
+    """Run the decisions of a journal again and report the first difference; exit 1 if there is one."""
+    from penstock.control.replay import replay as decide_again
+    from penstock.experiments.controllers import build_controller
+    from penstock.journal_file import read_journal
+
+    path = journal / "journal.jsonl" if journal.is_dir() else journal
+    try:
+        answer = decide_again(read_journal(path), build_controller)
+    except InputError as problem:
+        named = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
+        raise InputError(named) from problem
+    difference = answer.difference
+    if json_output:
+        screen.print_json(
+            {"ticks": answer.ticks, "difference": None if difference is None else asdict(difference)}
+        )
+    elif difference is None:
+        screen.out.print(f"{path}: {answer.ticks} rounds decided again, no difference")
+    else:
+        screen.out.print(f"{path}: {difference}", markup=False)
+    if difference is not None:
+        raise typer.Exit(1)

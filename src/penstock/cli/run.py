@@ -1,0 +1,212 @@
+"""`penstock run`: an application on Spark, under control."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import options, screen
+from penstock.domain.errors import InputError
+from penstock.files import write_whole
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from penstock.live.record import Interval, Summary
+    from penstock.live.run import LiveRun
+
+
+def run(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="APP", help="top-routes, paced, paced-pipeline, paced-diamond or paced-multi-sink."
+        ),
+    ],
+    policy: Annotated[str, typer.Option("--policy", help=options.POLICY_HELP)] = "threshold-c",
+    slo: Annotated[
+        float | None, typer.Option("--slo", help="Response time from source to sink, in seconds.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", help="Stop after this long; without it, when the load ends.")
+    ] = None,
+    until_done: Annotated[
+        bool, typer.Option("--until-done", help="Stop when all input has been processed.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder of the run; one that was interrupted goes on.")
+    ] = Path("out/run"),
+    input_file: Annotated[
+        Path | None, typer.Option("--input", help="Recorded trips to replay (top-routes), 17 fields a line.")
+    ] = None,
+    acceleration: Annotated[
+        float, typer.Option("--acceleration", help="Replay so many times faster than recorded.")
+    ] = 60.0,
+    amplification: Annotated[
+        int, typer.Option("--amplification", help="Trips for every recorded one: itself, and surrogates.")
+    ] = 1,
+    load: Annotated[
+        str, typer.Option("--load", help="Shape of a made-up load: step, sine or constant.")
+    ] = "step",
+    low: Annotated[float, typer.Option("--low", help="Tuples/s where the load is low.")] = 40.0,
+    high: Annotated[float, typer.Option("--high", help="Tuples/s where it is high.")] = 160.0,
+    rates: Annotated[
+        Path | None, typer.Option("--rates", help="Follow a trace instead, one rate a line, one line a slot.")
+    ] = None,
+    slot: Annotated[float, typer.Option("--slot", help="Seconds per slot of --rates.")] = 1.0,
+    advise: Annotated[bool, typer.Option("--advise", help="Decide and explain, but change nothing.")] = False,
+    replicas: Annotated[int, typer.Option("--replicas", help="Replicas every operator starts with.")] = 1,
+    max_replicas: Annotated[
+        int, typer.Option("--max-replicas", min=1, help="Replicas an operator may have at most.")
+    ] = 3,
+    interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 5.0,
+    force_scaling: Annotated[
+        bool,
+        typer.Option(
+            "--force-scaling", help="Change replicas at every interval, whatever the policy: a trial."
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 1,
+    json_output: options.JsonOption = False,
+) -> None:
+    """Run an application on an embedded Spark cluster, measured and scaled while data flows.
+
+    Example: penstock run top-routes --input trips.csv --until-done --out my-run
+    """
+    from penstock.live.applications import Load, application, export_results, feeder
+    from penstock.live.run import LiveRun, RunError
+    from penstock.live.settings import LiveSettings
+    from penstock.runtimes.spark.cluster import ClusterError
+
+    if input_file is not None and not input_file.is_file():
+        raise InputError(f"{input_file}: cannot read: no such file")
+    finished = out / "summary.json"
+    if finished.exists():
+        raise InputError(f"--out {out}: a finished run is there; give another folder, or remove it")
+    app = application(name, slo_s=slo, max_replicas=max_replicas)
+    seconds = 60 * minutes if minutes is not None else 240.0
+    settings = LiveSettings(
+        out=out,
+        policy=policy,
+        minutes=minutes,
+        until_done=until_done or minutes is None,
+        advise=advise,
+        seed=seed,
+        interval_s=interval,
+        replicas=replicas,
+        chaos=force_scaling,
+    )
+    what = Load(
+        low=low,
+        high=high,
+        shape=load,
+        seconds=seconds,
+        rates=rates,
+        slot_s=slot,
+        input=input_file,
+        acceleration=acceleration,
+        amplification=amplification,
+        seed=seed,
+    )
+    live = LiveRun(app, settings, feeder(name, what))
+    try:
+        summary = _watched(live)
+    except (ClusterError, RunError) as problem:
+        screen.err.print(f"penstock: {problem}")
+        raise typer.Exit(1) from problem
+    said = export_results(name, app, live.work, out / "results")
+    write_whole(out / "report.html", _page(live, summary, name))
+    write_whole(finished, screen.json_text(summary.as_json()))
+    if json_output:
+        screen.print_json(summary.as_json())
+        return
+    screen.print_table(("", name), _cells(summary))
+    screen.out.print(f"{said}; run folder: {out}")
+
+
+def _watched(live: "LiveRun") -> "Summary":
+    from rich.live import Live
+
+    if not screen.err.is_terminal:
+        return live.run()
+    with Live(console=screen.err, refresh_per_second=2, transient=True) as view:
+        live.said = view.update
+        live.shown = lambda interval: view.update(_view(interval, live))
+        return live.run()
+
+
+def _view(interval: "Interval", live: "LiveRun") -> "Table":
+    """What goes on now: rates, response time against the objective, replicas, decisions and why."""
+    from rich.table import Table
+
+    seen = interval.seen
+    response = "-" if seen.response_time_s is None else f"{seen.response_time_s:.1f} s"
+    table = Table(
+        title=f"{seen.at_s - live.began_s:.0f} s   response {response} (objective {live.objective_s:g} s)",
+        title_justify="left",
+    )
+    for column in ("operator", "replicas", "tuples/s", "response", "utilisation", "backlog"):
+        table.add_column(column, justify="left" if column == "operator" else "right")
+    for one in seen.operators:
+        table.add_row(
+            one.operator,
+            str(one.replicas.total),
+            *(
+                "-" if value is None else f"{value:.{digits}f}"
+                for value, digits in (
+                    (one.arrival_rate, 0),
+                    (one.response_time_s, 1),
+                    (one.utilisation, 2),
+                    (one.backlog, 0),
+                )
+            ),
+        )
+    table.caption = "\n".join((*interval.changed, *interval.reasons)[:6])
+    return table
+
+
+def _page(live: "LiveRun", summary: "Summary", name: str) -> str:
+    from penstock.live.record import row
+    from penstock.reports.live_run import live_page
+
+    def moment(at_s: float | None) -> str:
+        return "-" if at_s is None else f"{at_s - live.began_s:.1f}"
+
+    return live_page(
+        title=f"{name} under {summary.policy}",
+        setting=f"On Spark, {summary.seconds:.0f} s; response time at most {live.objective_s:g} s.",
+        figures=_cells(summary),
+        rows=[row(interval, live.began_s) for interval in live.intervals],
+        objective_s=live.objective_s,
+        changes=[
+            (
+                record.operator,
+                moment(record.granted_at_s),
+                moment(record.node_ready_at_s),
+                moment(record.first_task_at_s),
+                moment(record.ended_at_s),
+                f"{record.downtime_s:.1f}",
+                record.outcome.value,
+            )
+            for record in live.records
+        ],
+    )
+
+
+def _cells(summary: "Summary") -> list[tuple[str, str]]:
+    def seconds(value: float | None) -> str:
+        return "-" if value is None else f"{value:.2f} s"
+
+    late = "-" if summary.violations_pct is None else f"{summary.violations_pct:.1f} % of intervals"
+    return [
+        ("tuples", f"{summary.tuples:,} in {summary.seconds:.0f} s"),
+        ("violations", late),
+        ("response time p50", seconds(summary.response_time_p50_s)),
+        ("response time p95", seconds(summary.response_time_p95_s)),
+        ("response time p99", seconds(summary.response_time_p99_s)),
+        ("replicas (mean)", f"{summary.average_replicas:.2f}"),
+        ("replica-seconds", f"{summary.replica_seconds:.0f}"),
+        ("cost", f"{summary.cost:.3f}"),
+        ("reconfigurations", str(summary.reconfigurations)),
+        ("downtime", f"{summary.downtime_pct:.1f} %"),
+    ]

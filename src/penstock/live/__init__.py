@@ -1,0 +1,1 @@
+"""Applications that run on Spark under control: everything put together."""

@@ -1,0 +1,128 @@
+"""Applications that can be run by name, and what feeds them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.apps.graphs import GRAPHS, graph_named
+from penstock.apps.paced import paced
+from penstock.apps.replay import Replayer
+from penstock.apps.schedule import ByRates, ByTimes, Schedule, Shape
+from penstock.apps.top_routes import RESULTS, SOURCE, export, top_routes
+from penstock.apps.tuples import GeneratedTrips, Ids, RecordedTrips, Tuples
+from penstock.data.traces import read_trace
+from penstock.domain.application import Application, Operator, pipeline
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective
+from penstock.live.run import FeederOf
+from penstock.runtimes.spark.feed import Feed
+from penstock.runtimes.spark.stream_log import StreamLog
+from penstock.runtimes.spark.topology import App
+
+TOP_ROUTES = "top-routes"
+PACED = "paced"
+APPLICATIONS = (TOP_ROUTES, PACED, *(f"paced-{name}" for name in GRAPHS))
+_PACED_SLOWDOWN = 5.0  # the graphs of seed 001 serve hundreds of tuples a second; a small cluster, tens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What is brought in, and how fast."""
+
+    low: float = 40.0  # tuples/s
+    high: float = 160.0
+    shape: str = "step"  # step, sine or constant
+    seconds: float = 240.0
+    rates: Path | None = None  # a trace instead of a shape, one slot after another
+    slot_s: float = 1.0
+    input: Path | None = None  # recorded trips instead of made-up ones
+    acceleration: float = 60.0
+    amplification: int = 1
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.shape not in ("step", "sine", "constant"):
+            raise InputError(f"load '{self.shape}': unknown; choose step, sine or constant")
+        for what, value in (("low", self.low), ("high", self.high), ("seconds", self.seconds)):
+            if not 0 < value < float("inf"):
+                raise InputError(f"load: {what}={value}; it must be positive")
+
+    def schedule(self) -> Schedule:
+        if self.rates is not None:
+            return ByRates(read_trace(self.rates), slot_s=self.slot_s)
+        slots = Shape(max(round(self.seconds), 3))
+        match self.shape:
+            case "constant":
+                trace = slots.constant(self.low)
+            case "sine":
+                trace = slots.sine(self.low, self.high, period=slots.slots)
+            case _:
+                trace = slots.step(self.low, self.high, begin=slots.slots // 4, end=slots.slots // 2)
+        return ByRates(trace, slot_s=1.0)
+
+
+class Feeding(Replayer):
+    """A replayer as a live run wants it."""
+
+    @property
+    def problem(self) -> str | None:
+        return None if self.failure is None else str(self.failure)
+
+
+def application(name: str, *, slo_s: float | None, max_replicas: int) -> App:
+    """An application by name, with its own objective unless another is given."""
+    if name == TOP_ROUTES:
+        return top_routes(objective=Objective(response_time_s=slo_s or 10.0), max_replicas=max_replicas)
+    objective = Objective(response_time_s=slo_s or 5.0)
+    if name == PACED:
+        return paced(three_operators(max_replicas), objective=objective)
+    graph = name.removeprefix("paced-")
+    if graph not in GRAPHS:
+        raise InputError(f"application '{name}': unknown; choose one of {', '.join(APPLICATIONS)}")
+    return paced(graph_named(graph, max_replicas), objective=objective, slowdown=_PACED_SLOWDOWN)
+
+
+def three_operators(max_replicas: int) -> Application:
+    """A pipeline whose middle operator is the slow one: 1, 8 and 2 ms a tuple."""
+    return pipeline(
+        PACED,
+        Operator(name="light", service_time_s=0.001, service_scv=0.5, max_replicas=max_replicas),
+        Operator(name="heavy", service_time_s=0.008, service_scv=0.5, max_replicas=max_replicas),
+        Operator(name="medium", service_time_s=0.002, service_scv=0.5, max_replicas=max_replicas),
+    )
+
+
+def feeder(name: str, load: Load) -> FeederOf:
+    """Who brings tuples into the application, as the load says."""
+    if load.input is not None and name != TOP_ROUTES:
+        raise InputError(f"--input {load.input}: recorded trips are for {TOP_ROUTES}; {name} makes its own")
+
+    def made(feeds: Mapping[str, Feed]) -> Feeding:
+        tuples: Tuples
+        schedule: Schedule
+        if load.input is not None:
+            trips = RecordedTrips.read(load.input, amplification=load.amplification, seed=load.seed)
+            tuples, schedule = trips, ByTimes(trips.times_s, acceleration=load.acceleration)
+        elif name == TOP_ROUTES:
+            schedule = load.schedule()
+            tuples = GeneratedTrips(schedule, acceleration=load.acceleration, seed=load.seed)
+        else:
+            schedule, tuples = load.schedule(), Ids()
+        source = SOURCE if name == TOP_ROUTES else next(iter(feeds))
+        return Feeding(feeds[source], tuples, schedule)
+
+    return made
+
+
+def export_results(name: str, app: App, work: Path, results: Path) -> str:
+    """Put what came out where people look for it; returns what to say about it."""
+    results.mkdir(parents=True, exist_ok=True)
+    if name == TOP_ROUTES:
+        rows = export(StreamLog(work / "streams" / RESULTS), results / "top-routes.csv")
+        return f"{rows} rows in {results / 'top-routes.csv'}"
+    counts = {sink: _tuples(StreamLog(work / "streams" / origin)) for sink, origin in app.sinks.items()}
+    return ", ".join(f"{tuples} tuples at {sink}" for sink, tuples in counts.items())
+
+
+def _tuples(log: StreamLog) -> int:
+    return sum(batch.tuples for batch in log.batches(0, log.end()))

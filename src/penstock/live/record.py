@@ -1,0 +1,117 @@
+"""What a live run measured, interval by interval, and what it comes to."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from penstock.control.reconfiguration import Outcome, Record
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.observation import ApplicationObservation
+from penstock.runtimes.spark.measures import waits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """One control interval as it is kept: an observation, and why what was done."""
+
+    seen: ApplicationObservation
+    reasons: tuple[str, ...]  # of what was decided or vetoed
+    changed: tuple[str, ...]  # what was begun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A run in a few figures; None where nothing was measured."""
+
+    application: str
+    policy: str
+    finished: bool  # the whole input was processed, or the time was up
+    seconds: float
+    tuples: int
+    violations_pct: float | None  # of intervals in which results came, over the objective on average
+    response_time_p50_s: float | None
+    response_time_p95_s: float | None
+    response_time_p99_s: float | None
+    average_replicas: float
+    replica_seconds: float
+    cost: float  # price of the replicas, per hour each, over the run
+    reconfigurations: int
+    downtime_pct: float  # of the time, any query stopped for a reconfiguration
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summary(
+    *,
+    application: str,
+    policy: str,
+    finished: bool,
+    objective_s: float,
+    intervals: Sequence[Interval],
+    took: Sequence[tuple[float, int]],
+    records: Sequence[Record],
+    node_types: Sequence[NodeType],
+    began_s: float,
+    seconds: float,
+) -> Summary:
+    """`took` has (response time, tuples) of everything that left the application."""
+    judged = [i.seen.response_time_s for i in intervals if i.seen.response_time_s is not None]
+    late = sum(1 for response_s in judged if response_s > objective_s)
+    replica_s, cost, before_s = 0.0, 0.0, began_s
+    for interval in intervals:
+        length_s = max(interval.seen.at_s - before_s, 0.0)
+        before_s = interval.seen.at_s
+        for operator in interval.seen.operators:
+            replica_s += operator.replicas.total * length_s
+            prices = zip(operator.replicas.counts, node_types, strict=True)
+            cost += sum(count * kind.price for count, kind in prices) * length_s / 3600
+    overall = waits([(0.0, tuple((-response_s, tuples) for response_s, tuples in took))])
+    changes = [record for record in records if record.outcome in (Outcome.DONE, Outcome.PARTLY)]
+    return Summary(
+        application=application,
+        policy=policy,
+        finished=finished,
+        seconds=seconds,
+        tuples=sum(tuples for _, tuples in took),
+        violations_pct=100 * late / len(judged) if judged else None,
+        response_time_p50_s=overall.p50_s,
+        response_time_p95_s=overall.p95_s,
+        response_time_p99_s=overall.p99_s,
+        average_replicas=replica_s / (before_s - began_s) if before_s > began_s else 0.0,
+        replica_seconds=replica_s,
+        cost=cost,
+        reconfigurations=sum(1 for record in changes if not record.repair),
+        downtime_pct=100 * sum(record.downtime_s for record in records) / seconds if seconds else 0.0,
+    )
+
+
+def row(interval: Interval, began_s: float) -> dict[str, Any]:
+    """One interval as a flat row, for a table; times from the start of the run."""
+    seen = interval.seen
+    cells: dict[str, Any] = {
+        "at_s": seen.at_s - began_s,
+        "source_rate": seen.source_rate,
+        "response_time_s": seen.response_time_s,
+        "response_time_p50_s": seen.response_time_p50_s,
+        "response_time_p95_s": seen.response_time_p95_s,
+        "response_time_p99_s": seen.response_time_p99_s,
+        "changed": "; ".join(interval.changed),
+        "reasons": "; ".join(interval.reasons),
+    }
+    for one in seen.operators:
+        cells |= {
+            f"{one.operator}.{name}": value
+            for name, value in (
+                ("replicas", one.replicas.total),
+                ("arrival_rate", one.arrival_rate),
+                ("response_time_s", one.response_time_s),
+                ("response_time_p95_s", one.response_time_p95_s),
+                ("service_time_s", one.service_time_s),
+                ("service_variance_s2", one.service_variance_s2),
+                ("utilisation", one.utilisation),
+                ("backlog", one.backlog),
+                ("skew", one.skew),
+            )
+        }
+    return cells

@@ -1,0 +1,47 @@
+"""What a live run is asked to do."""
+
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+from penstock.domain.errors import InputError
+from penstock.experiments.catalogue import check_policy_name
+from penstock.runtimes.spark.cluster import NodeKind
+
+# Policies that decide by what they measure alone need no model of the operator to start with.
+MODEL_FREE = frozenset({"fixed", "threshold-c", "threshold-s", "threshold-0", "ds2", "heinze-c", "heinze-s"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSettings:
+    """How an application is run and controlled."""
+
+    out: Path
+    policy: str = "threshold-c"
+    kinds: tuple[NodeKind, ...] = (NodeKind(name="standard"),)
+    minutes: float | None = None  # None: until the input is done, or until interrupted
+    until_done: bool = False
+    advise: bool = False
+    seed: int = 1
+    interval_s: float = 5.0  # between two decisions
+    measure_s: float = 30.0  # before the first decision of a policy that needs a model
+    warm_up_s: float = 15.0
+    scale_in_window_s: float = 30.0
+    threshold: float | None = None
+    replicas: int = 1  # every chain starts with, and policy `fixed` stays at
+    token_bucket: tuple[float, float] | None = None
+    master_url: str | None = None  # None: an embedded cluster
+    master_port: int = 0
+    chaos: bool = False  # force a change at every interval, to show that results stay the same
+
+    def __post_init__(self) -> None:
+        check_policy_name(self.policy)
+        if self.minutes is not None and not (isfinite(self.minutes) and self.minutes > 0):
+            raise InputError(f"minutes {self.minutes}; a run takes some time")
+        for what, value in (("interval", self.interval_s), ("warm-up", self.warm_up_s + 1)):
+            if not (isfinite(value) and value > 0):
+                raise InputError(f"{what} {value} s; it must be positive")
+        if self.replicas < 1:
+            raise InputError(f"replicas={self.replicas}; at least one replica must run")
+        if not self.kinds:
+            raise InputError("no node types; at least one is needed")

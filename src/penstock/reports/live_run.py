@@ -1,0 +1,89 @@
+"""The page of a live run: load, response time against the objective, replicas, and what was decided why."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from penstock.reports.figures import COLOURS
+from penstock.reports.html import Page
+
+Row = Mapping[str, Any]  # of one interval, as live.record makes it
+
+
+def live_page(
+    *,
+    title: str,
+    setting: str,
+    figures: Sequence[tuple[str, str]],
+    rows: Sequence[Row],
+    objective_s: float,
+    changes: Sequence[Sequence[str]],
+) -> str:
+    page = Page(title, setting)
+    page.table(("", ""), figures)
+    if rows:
+        page.heading("Load, response time and replicas")
+        page.plot(over_time(rows, objective_s))
+    page.heading("Reconfigurations")
+    if changes:
+        header = ("operator", "granted (s)", "node ready", "first task", "ended", "downtime (s)", "outcome")
+        page.table(header, changes)
+    else:
+        page.paragraph("None.")
+    decided = [(f"{row['at_s']:.0f}", str(row["changed"])) for row in rows if row["changed"]]
+    if decided:
+        page.heading("Decisions that changed something")
+        page.table(("at (s)", "what and why"), decided, [("", "text") for _ in decided])
+    return page.render()
+
+
+def over_time(rows: Sequence[Row], objective_s: float) -> go.Figure:
+    """Three strips over the same time: tuples/s, seconds, replicas."""
+    figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.06)
+    at = [row["at_s"] for row in rows]
+    figure.add_scatter(
+        x=at, y=[row["source_rate"] for row in rows], name="load", line={"color": COLOURS[6]}, row=1, col=1
+    )
+    for name, dash in (("response_time_s", "solid"), ("response_time_p95_s", "dot")):
+        figure.add_scatter(
+            x=at,
+            y=[row[name] for row in rows],
+            name={"response_time_s": "response, mean", "response_time_p95_s": "response, p95"}[name],
+            line={"color": COLOURS[0], "dash": dash},
+            connectgaps=True,
+            row=2,
+            col=1,
+        )
+    figure.add_scatter(
+        x=[at[0], at[-1]],
+        y=[objective_s, objective_s],
+        name="objective",
+        line={"color": COLOURS[1], "dash": "dash"},
+        row=2,
+        col=1,
+    )
+    chains = [key.removesuffix(".replicas") for key in rows[0] if key.endswith(".replicas")]
+    for index, chain in enumerate(chains):
+        figure.add_scatter(
+            x=at,
+            y=[row[f"{chain}.replicas"] for row in rows],
+            name=f"replicas of {chain}",
+            line={"color": COLOURS[(index + 2) % len(COLOURS)], "shape": "hv"},
+            row=3,
+            col=1,
+        )
+    figure.update_yaxes(title="tuples/s", rangemode="tozero", row=1, col=1)
+    figure.update_yaxes(title="response time (s)", rangemode="tozero", row=2, col=1)
+    figure.update_yaxes(title="replicas", rangemode="tozero", dtick=1, row=3, col=1)
+    figure.update_xaxes(title="seconds since start", row=3, col=1)
+    figure.update_layout(
+        template="plotly_white",
+        height=720,
+        margin={"l": 70, "r": 20, "t": 40, "b": 50},
+        font={"family": "system-ui, sans-serif", "size": 13},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        hovermode="x unified",
+    )
+    return figure

@@ -1,0 +1,252 @@
+"""Carries out what the reconfiguration protocol commands, and reports what came of it as events.
+
+The protocol (`control.protocol`) is a pure state machine per chain; this is its hands. Quick
+commands are carried out at once. What takes long (stopping a query, copying or repartitioning
+its state) goes to a thread, one at a time per chain, and comes back as an event.
+"""
+
+import queue
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.control.protocol import change_of, outstanding, settled, step
+from penstock.control.reconfiguration import (
+    AcquireNode,
+    CancelAcquire,
+    Command,
+    Copied,
+    CopyCheckpoint,
+    Decommission,
+    Elapsed,
+    Event,
+    Failed,
+    FirstTaskSeen,
+    Granted,
+    Left,
+    Lost,
+    Method,
+    NodeReady,
+    Record,
+    ReleaseNode,
+    Repartitioned,
+    RepartitionState,
+    Replica,
+    Report,
+    RestoreCheckpoint,
+    Restored,
+    Running,
+    Settled,
+    Setup,
+    StartQuery,
+    State,
+    Stopped,
+    StopQuery,
+    Stranded,
+)
+from penstock.domain.request import Migrate, Verdict
+from penstock.runtimes.spark.cluster import Nodes, Worker
+from penstock.runtimes.spark.executors import Executor, executors
+from penstock.runtimes.spark.partitions import state_partitions
+from penstock.runtimes.spark.running import RunningApp
+from penstock.runtimes.spark.topology import Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_REST_S = 45.0  # within the protocol's own deadline for stopping
+
+
+@dataclass
+class _Hands:
+    """One chain: where its conversation stands, and what is under way for it."""
+
+    state: State
+    tickets: dict[int, Worker] = field(default_factory=dict)  # nodes asked for, not ready yet
+    workers: dict[str, Worker] = field(default_factory=dict)  # by replica
+    leaving: set[str] = field(default_factory=set)
+    proven: set[str] = field(default_factory=set)  # replicas that have had a task
+
+
+class SparkActuator:
+    """Adds, removes and moves replicas of a running application."""
+
+    def __init__(
+        self,
+        running: RunningApp,
+        spark: "SparkSession",
+        nodes: Nodes,
+        node_types: Sequence[str],
+        *,
+        ended: Callable[[Record], None] = lambda record: None,
+    ) -> None:
+        self._running, self._spark, self._nodes = running, spark, nodes
+        self._kinds, self._ended = list(node_types), ended
+        self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
+        self._slow = ThreadPoolExecutor(
+            max_workers=max(len(running.chains), 1), thread_name_prefix="actuator"
+        )
+        self._hands: dict[str, _Hands] = {}
+
+    def adopt(self, workers: Mapping[str, Sequence[Worker]]) -> None:
+        """Take charge of the replicas an application starts with."""
+        for name, chain in self._running.chains.items():
+            replicas = tuple(self._replica(worker) for worker in workers[name])
+            method = Method.PAUSE_AND_RESUME if chain.protocol is Protocol.PAUSE_AND_RESUME else Method.LIVE
+            partitions = state_partitions(chain.max_replicas) if chain.stateful else None
+            setup = Setup(operator=name, method=method, rocksdb=chain.stateful)
+            self._hands[name] = _Hands(
+                state=settled(setup, replicas, partitions=partitions),
+                workers={worker.name: worker for worker in workers[name]},
+                proven={worker.name for worker in workers[name]},
+            )
+            self._running.share_among(name, len(replicas))
+
+    def apply(self, verdict: Verdict) -> None:
+        for request in verdict.granted:
+            hands = self._hands[request.operator]
+            fleet = hands.state.fleet
+            # A query that stops anyway gets as many state partitions as it will have replicas.
+            pausing = fleet.setup.method is Method.PAUSE_AND_RESUME and fleet.partitions is not None
+            partitions = request.target.total if pausing and not isinstance(request, Migrate) else None
+            change = change_of(request, fleet.replicas, partitions=partitions)
+            self._happened(request.operator, Granted(change=change, at_s=self._now()))
+
+    @property
+    def reconfiguring(self) -> tuple[str, ...]:
+        return tuple(
+            name for name, hands in self._hands.items() if not isinstance(hands.state, Settled | Stranded)
+        )
+
+    def workers(self, chain: str) -> tuple[Worker, ...]:
+        """Where the chain's replicas run, one each; a node not ready yet is not among them."""
+        hands = self._hands[chain]
+        return tuple(hands.workers[replica.name] for replica in hands.state.fleet.replicas)
+
+    def poll(self) -> None:
+        """Look what has happened since; to be called every second or so."""
+        while not self._events.empty():
+            name, event = self._events.get()
+            self._happened(name, event)
+        there = executors(self._spark)
+        alive = {worker.name for worker in self._nodes.workers()}
+        for name, hands in self._hands.items():
+            for event in self._noticed(hands, there, alive):
+                self._happened(name, event)
+            self._happened(name, Elapsed(at_s=self._now()))
+
+    def stop(self) -> None:
+        self._slow.shutdown(wait=True, cancel_futures=True)
+
+    def _noticed(self, hands: _Hands, there: Mapping[str, Executor], alive: set[str]) -> list[Event]:
+        now = self._now()
+        events: list[Event] = []
+        for ticket, worker in list(hands.tickets.items()):
+            if worker.name not in alive:
+                command = self._waiting_for(hands, ticket)
+                if command is not None:
+                    events.append(Failed(command=command, reason=f"{worker.name} died", at_s=now))
+            elif worker.host in there:
+                del hands.tickets[ticket]
+                hands.workers[worker.name] = worker
+                events.append(NodeReady(ticket=ticket, replica=self._replica(worker), at_s=now))
+        for replica, worker in list(hands.workers.items()):
+            executor = there.get(worker.host)
+            if replica in hands.leaving and executor is None:
+                events.append(Left(replica=replica, at_s=now))
+            elif replica not in hands.leaving and worker.name not in alive:
+                # A dead executor is started again by its worker; a dead worker is not.
+                events.append(Lost(replica=replica, at_s=now))
+            elif executor is not None and executor.tasks and replica not in hands.proven:
+                hands.proven.add(replica)
+                events.append(FirstTaskSeen(replica=replica, at_s=now))
+        return events
+
+    def _waiting_for(self, hands: _Hands, ticket: int) -> Command | None:
+        for command in outstanding(hands.state):
+            if isinstance(command, AcquireNode) and command.ticket == ticket:
+                return command
+        return None
+
+    def _happened(self, name: str, event: Event) -> None:
+        hands = self._hands[name]
+        before = len(hands.state.fleet.replicas)
+        hands.state, commands = step(hands.state, event)
+        now = len(hands.state.fleet.replicas)
+        if now != before and now:
+            self._running.share_among(name, now)
+        for command in commands:
+            self._do(name, hands, command)
+
+    def _do(self, name: str, hands: _Hands, command: Command) -> None:
+        match command:
+            case AcquireNode():
+                self._acquire(name, hands, command)
+            case CancelAcquire():
+                self._give_back(hands.tickets.pop(command.ticket, None))
+            case Decommission():
+                hands.leaving.add(command.replica)
+                self._nodes.drain(hands.workers[command.replica])
+            case ReleaseNode():
+                hands.leaving.discard(command.replica)
+                self._give_back(hands.workers.pop(command.replica, None))
+            case Report():
+                self._ended(command.record)
+            case StopQuery() | CopyCheckpoint() | RepartitionState() | RestoreCheckpoint() | StartQuery():
+                self._slow.submit(self._slowly, name, command)
+
+    def _acquire(self, name: str, hands: _Hands, command: AcquireNode) -> None:
+        if command.ticket in hands.tickets:
+            return
+        try:
+            kind = self._kinds[command.node_type]
+            hands.tickets[command.ticket] = self._nodes.acquire(self._running.chains[name].tag, kind)
+        except Exception as problem:  # whatever a provider raises, the protocol decides what to do about it
+            self._events.put((name, Failed(command=command, reason=str(problem), at_s=self._now())))
+
+    def _give_back(self, worker: Worker | None) -> None:
+        if worker is not None:
+            self._slow.submit(self._nodes.release, worker)
+
+    def _slowly(self, name: str, command: Command) -> None:
+        try:
+            event = self._carried_out(name, command)
+        except Exception as problem:
+            event = Failed(command=command, reason=str(problem).splitlines()[0], at_s=self._now())
+        self._events.put((name, event))
+
+    def _carried_out(self, name: str, command: Command) -> Event:
+        checkpoint = self._running.checkpoint(name)
+        copy = checkpoint.with_name(f"{checkpoint.name}.copy")
+        match command:
+            case StopQuery():
+                self._running.rest_chain(name, within_s=_REST_S)
+                return Stopped(at_s=self._now())
+            case CopyCheckpoint():
+                shutil.rmtree(copy, ignore_errors=True)
+                shutil.copytree(checkpoint, copy)
+                return Copied(at_s=self._now())
+            case RepartitionState():
+                manager: Any = self._spark._streamingCheckpointManager
+                manager.repartition(str(checkpoint), command.partitions)
+                moved = sum(f.stat().st_size for f in (checkpoint / "state").rglob("*") if f.is_file())
+                return Repartitioned(at_s=self._now(), state_moved_bytes=moved)
+            case RestoreCheckpoint():
+                shutil.rmtree(checkpoint, ignore_errors=True)
+                shutil.copytree(copy, checkpoint)
+                return Restored(at_s=self._now())
+            case StartQuery():
+                if name not in self._running.queries:
+                    self._running.start_chain(name)
+                return Running(at_s=self._now())
+            case _:
+                raise TypeError(f"{command}: not a slow command")
+
+    def _replica(self, worker: Worker) -> Replica:
+        return Replica(name=worker.name, node_type=self._kinds.index(worker.kind))
+
+    def _now(self) -> float:
+        return time.time()

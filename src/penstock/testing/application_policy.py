@@ -1,0 +1,114 @@
+"""The contract every application policy keeps. Subclass it, return your policy, run pytest.
+
+    class TestMyManager(ApplicationPolicyContract):
+        def make_policy(self) -> ApplicationPolicy[Any]:
+            return MyManager(...)
+
+It is asked about `APPLICATION`: a pipeline of two operators on one type of node.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from penstock.domain.application import Operator, pipeline
+from penstock.domain.deployment import Replicas
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut
+from penstock.policies.api import ApplicationPolicy
+from penstock.testing.operator_policy import same, snapshot
+
+MOST = 4
+APPLICATION = pipeline(
+    "contract",
+    Operator(name="first", service_time_s=0.004, max_replicas=MOST),
+    Operator(name="second", service_time_s=0.010, max_replicas=MOST),
+)
+_RATES = (20.0, 90.0, 250.0, 600.0, 40.0)  # from idle to more than can be served, and back
+
+
+class ApplicationPolicyContract:
+    """What the hierarchy relies on, whatever the algorithm."""
+
+    def make_policy(self) -> ApplicationPolicy[Any]:
+        raise NotImplementedError
+
+    def seen(self, rate: float, replicas: dict[str, int], at_s: float = 60.0) -> ApplicationObservation:
+        operators = []
+        for operator in APPLICATION.operators:
+            busy = rate * operator.service_time_s / replicas[operator.name]
+            time = operator.service_time_s / (1 - busy) if busy < 1 else float("inf")
+            operators.append(
+                OperatorObservation(
+                    operator=operator.name,
+                    at_s=at_s,
+                    replicas=Replicas((replicas[operator.name],)),
+                    arrival_rate=rate,
+                    response_time_s=time,
+                    utilisation=busy,
+                )
+            )
+        total = sum(one.response_time_s or 0.0 for one in operators)
+        return ApplicationObservation(
+            at_s=at_s, response_time_s=total, operators=tuple(operators), source_rate=rate
+        )
+
+    def requests(self) -> list[Request]:
+        return [
+            ScaleOut(operator="first", target=Replicas((3,)), nodes=(), score=0.7, reason="busy"),
+            ScaleIn(operator="second", target=Replicas((1,)), nodes=(), score=0.4, reason="idle"),
+            Migrate(operator="first", origin="a", target="b", score=0.2, reason="crowded"),
+        ]
+
+    def test_every_request_is_answered_once_and_a_refusal_says_why(self) -> None:
+        policy = self.make_policy()
+        memory, replicas = policy.initial(), {"first": 2, "second": 2}
+        for index, rate in enumerate(_RATES):
+            asked = self.requests()
+            verdict, memory = policy.grant(memory, asked, self.seen(rate, replicas, 60.0 * (index + 1)))
+            refused = [one.request for one in verdict.refused]
+            assert all(one.reason for one in verdict.refused)
+            for request in asked:
+                assert (request in verdict.granted) + (request in refused) == 1
+            assert len({one.operator for one in verdict.granted}) == len(verdict.granted)
+
+    def test_memory_is_left_as_it_was_and_the_same_question_gets_the_same_answer(self) -> None:
+        policy = self.make_policy()
+        memory, replicas = policy.initial(), {"first": 2, "second": 2}
+        for index, rate in enumerate(_RATES):
+            what = self.seen(rate, replicas, 60.0 * (index + 1))
+            before = snapshot(memory)
+            first, after = policy.grant(memory, self.requests(), what)
+            assert same(before, snapshot(memory))
+            again, after_again = policy.grant(memory, self.requests(), what)
+            assert again == first
+            assert same(snapshot(after), snapshot(after_again))
+            memory = after
+
+    def test_what_it_decides_itself_can_run(self) -> None:
+        policy = self.make_policy()
+        memory, replicas = policy.initial(), {"first": 1, "second": 1}
+        for index, rate in enumerate(_RATES * 3):
+            what = self.seen(rate, replicas, 60.0 * (index + 1))
+            verdict, memory = policy.grant(memory, [], what)
+            for request in verdict.granted:
+                assert isinstance(request, ScaleOut | ScaleIn)
+                assert 1 <= request.target.total <= MOST
+                assert isinstance(request, ScaleIn) is (request.target.total < replicas[request.operator])
+                replicas[request.operator] = request.target.total
+
+    @pytest.mark.parametrize("missing", ["source rate", "operators"])
+    def test_a_blind_manager_decides_nothing_of_its_own(self, missing: str) -> None:
+        policy = self.make_policy()
+        seen = self.seen(300.0, {"first": 1, "second": 1})
+        if missing == "source rate":
+            blind = replace(seen, source_rate=None)
+        else:
+            unseen = (
+                replace(one, arrival_rate=None, response_time_s=None, utilisation=None)
+                for one in seen.operators
+            )
+            blind = replace(seen, operators=tuple(unseen))
+        verdict, _ = policy.grant(policy.initial(), [], blind)
+        assert verdict.granted == ()

@@ -1,0 +1,97 @@
+"""The embedded cluster: what it starts it ends, and what goes wrong is one line."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock.domain.errors import InputError
+from penstock.runtimes.spark import java
+from penstock.runtimes.spark.cluster import LOOPBACK, ClusterError, LocalCluster, NodeKind
+
+pytestmark = pytest.mark.spark
+KINDS = {"standard": NodeKind(name="standard", slots=1)}
+
+_DRIVER = """
+import sys, time
+from pathlib import Path
+from penstock.runtimes.spark.cluster import LocalCluster, NodeKind
+cluster = LocalCluster(work=Path(sys.argv[1]), kinds={"standard": NodeKind(name="standard")}).start()
+cluster.acquire("op_a", "standard")
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+def processes(work: Path) -> list[int]:
+    """Java processes that mention this directory, or were started by those."""
+    found = subprocess.run(["pgrep", "-f", str(work)], capture_output=True, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
+
+
+def gone(work: Path, within_s: float = 20) -> bool:
+    deadline = time.monotonic() + within_s
+    while processes(work):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def test_workers_come_and_go_and_nothing_is_left(tmp_path: Path) -> None:
+    with LocalCluster(work=tmp_path, kinds=KINDS) as cluster:
+        worker = cluster.acquire("op_a", "standard")
+        deadline = time.monotonic() + 60
+        while len((cluster.state() or {}).get("workers", [])) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        assert cluster.workers() == (worker,)
+        with pytest.raises(ClusterError, match="all 1 slots are taken"):
+            cluster.acquire("op_b", "standard")
+        with pytest.raises(InputError, match="node type 'huge': unknown; choose one of standard"):
+            cluster.acquire("op_b", "huge")
+        cluster.release(worker)
+        assert cluster.workers() == ()
+    assert gone(tmp_path)
+
+
+def test_a_killed_driver_leaves_no_orphan(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", _DRIVER, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "up\n"
+        assert processes(tmp_path)
+        os.kill(driver.pid, signal.SIGKILL)
+    assert gone(tmp_path)
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind((LOOPBACK, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=rf"port {port} on {LOOPBACK}: .*in use"):
+            LocalCluster(work=tmp_path, kinds=KINDS, port=port).start()
+
+
+def test_a_master_that_does_not_come_up_is_given_up(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=r"the master did not come up within 0\.01 s"):
+        LocalCluster(work=tmp_path, kinds=KINDS, start_timeout_s=0.01).start()
+    assert gone(tmp_path)
+
+
+def test_without_java_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java.java.cache_clear()
+    java.command.cache_clear()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    try:
+        with pytest.raises(InputError, match=r"no Java 17 or newer in JAVA_HOME=.*openjdk-17-jre-headless"):
+            LocalCluster(work=tmp_path, kinds=KINDS).start()
+    finally:
+        java.java.cache_clear()
+        java.command.cache_clear()

@@ -1,0 +1,119 @@
+"""`penstock run` on the embedded cluster: right results, whatever is scaled or killed meanwhile."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.apps.schedule import ByRates, Shape
+from penstock.apps.tuples import GeneratedTrips
+from penstock.cli import main
+from query1_checker import problems
+
+pytestmark = pytest.mark.spark
+
+_SECONDS = 45  # of feeding; 45 minutes of trips at x60, so that trips leave the window
+_SLOW_MACHINE_S = 400
+
+
+@pytest.fixture(scope="module")
+def trips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    schedule = ByRates(Shape(_SECONDS).constant(40), slot_s=1.0)
+    made = GeneratedTrips(schedule, acceleration=60, seed=3)
+    path = tmp_path_factory.mktemp("trips") / "trips.csv"
+    path.write_text("".join(f"{made.line(number)}\n" for number in range(schedule.total)))
+    return path
+
+
+def started(trips: Path, out: Path, *words: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "penstock", "run", "top-routes", "--input", str(trips), "--until-done"]
+    log = out.parent / "log.txt"
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [*command, "--out", str(out), *words], stdout=output, stderr=output, process_group=0
+        )
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _SLOW_MACHINE_S
+    while not true():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.5)
+
+
+def published(out: Path, stream: str) -> int:
+    return len(list((out / "work" / "streams" / stream / "batches").glob("*.json")))
+
+
+def java_processes(marker: str) -> list[int]:
+    found = subprocess.run(["pgrep", "-f", marker], capture_output=True, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
+
+
+def right(trips: Path, out: Path) -> None:
+    lines = trips.read_text().splitlines()
+    rows = (out / "results" / "top-routes.csv").read_text().splitlines()
+    assert len(rows) > 20
+    assert problems(lines, rows) == []
+
+
+def test_scaling_at_every_interval_and_killed_executors_and_workers_change_no_result(
+    trips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    run = started(trips, out, "--force-scaling", "--max-replicas", "2", "--interval", "3")
+    try:
+        wait_until(lambda: published(out, "computeRouteID") > 0 or run.poll() is not None, "a first batch")
+        home = str(out / "work" / "cluster" / "workers")
+        at_work = [(pid, _command(pid)) for pid in java_processes(home)]
+        executors = [pid for pid, words in at_work if b"CoarseGrained" in words and b"op_count" in words]
+        os.kill(executors[0], signal.SIGKILL)
+        workers = [
+            pid for pid, words in at_work if b"deploy.worker.Worker" in words and b"/op_parser" in words
+        ]
+        os.kill(workers[0], signal.SIGKILL)
+        assert run.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
+    finally:
+        os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
+    right(trips, out)
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["reconfigurations"] >= 1
+    assert summary["tuples"] == len(trips.read_text().splitlines()) + 1  # and the end marker
+    assert "plot-1" in (out / "report.html").read_text()
+    monkeypatch.setattr("sys.argv", ["penstock", "replay", str(out)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert not stopped.value.code, capsys.readouterr().out
+
+
+def test_a_killed_driver_goes_on_where_it_was(trips: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run = started(trips, out)
+    try:
+        wait_until(lambda: published(out, "globalRank") > 1 or run.poll() is not None, "first results")
+        run.kill()
+        run.wait()
+        wait_until(lambda: not java_processes(str(out)), "no process left")
+        fed = published(out, "trips")
+        assert not (out / "summary.json").exists()
+        again = started(trips, out)
+        assert again.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
+    finally:
+        for process in (run,):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    assert fed
+    right(trips, out)
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

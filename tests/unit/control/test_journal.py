@@ -1,0 +1,212 @@
+"""Entries are lines and lines are entries again; a crash costs at most the line being written."""
+
+import json
+from math import inf
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safety_cases import WORKER, app, one
+
+from penstock.control.journal import (
+    Entry,
+    Header,
+    Noted,
+    Reconfigured,
+    Remembered,
+    Stepped,
+    Ticked,
+    decoded,
+    decoded_lines,
+    encoded,
+)
+from penstock.control.plan import Plan
+from penstock.control.reconfiguration import (
+    AcquireNode,
+    Change,
+    Failed,
+    Method,
+    NewReplica,
+    Outcome,
+    Record,
+    StopQuery,
+)
+from penstock.control.settings import Override, Pause, SafetySettings, Window
+from penstock.domain.decision import Hold, Scale
+from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
+from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut, Verdict
+from penstock.journal_file import JournalFile, read_journal
+
+number = st.floats(allow_nan=False)
+maybe = st.none() | number
+name = st.text(min_size=1, max_size=5)
+replicas = st.lists(st.integers(0, 3), min_size=1, max_size=3).filter(any).map(lambda c: Replicas(tuple(c)))
+words = st.text(max_size=20)
+requests: st.SearchStrategy[Request] = st.one_of(
+    st.builds(ScaleOut, operator=name, target=replicas, nodes=st.just(("n",)), score=number, reason=words),
+    st.builds(ScaleIn, operator=name, target=replicas, nodes=st.just(()), score=number, reason=words),
+    st.builds(Migrate, operator=name, origin=name, target=name, score=number, reason=words),
+)
+refusals = st.builds(Refused, requests, words)
+plans = st.builds(
+    Plan,
+    decisions=st.dictionaries(
+        name,
+        st.builds(Hold, words) | st.builds(Scale, target=replicas, score=number, reason=words),
+        max_size=2,
+    ),
+    requests=st.lists(requests, max_size=2).map(tuple),
+    verdict=st.builds(
+        Verdict, st.lists(requests, max_size=1).map(tuple), st.lists(refusals, max_size=1).map(tuple)
+    ),
+    vetoes=st.lists(refusals, max_size=2).map(tuple),
+    granted=st.lists(requests, max_size=1).map(tuple),
+    advise=st.booleans(),
+)
+operators = st.builds(
+    OperatorObservation,
+    operator=name,
+    at_s=number,
+    replicas=replicas,
+    arrival_rate=maybe,
+    response_time_s=maybe,
+    utilisation=maybe,
+    backlog=maybe,
+    skew=maybe,
+    utilisation_by_replica=st.none() | st.lists(number, max_size=3).map(tuple),
+)
+nodes = st.builds(
+    NodeObservation,
+    node=name,
+    node_type=st.integers(0, 2),
+    at_s=number,
+    utilisation=maybe,
+    hosted=st.just(("a",)),
+    free_slots=st.integers(0, 3),
+    delay_s=st.dictionaries(name, number, max_size=2),
+)
+seen = st.builds(
+    ApplicationObservation,
+    at_s=number,
+    response_time_s=maybe,
+    operators=st.lists(operators, max_size=2).map(tuple),
+    response_time_p99_s=maybe,
+    reconfiguring=st.just(("x",)),
+    nodes=st.none() | st.dictionaries(name, nodes, max_size=2),
+    hosts=st.none() | st.dictionaries(name, st.just(("n", "m")), max_size=1),
+)
+orders = st.sampled_from((Pause(until_s=5.0), Override(operator="x", target=Replicas((1, 2)))))
+
+
+@settings(max_examples=150, deadline=None)
+@given(entry=st.builds(Ticked, seen=seen, plan=plans, orders=st.lists(orders, max_size=2).map(tuple)))
+def test_a_round_written_down_reads_as_it_was(entry: Ticked) -> None:
+    line = encoded(entry)
+    assert "\n" not in line
+    json.loads(line, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
+    assert decoded(line) == entry
+
+
+RECORD = Record(
+    operator="count",
+    method=Method.PAUSE_AND_RESUME,
+    change=Change(add=(NewReplica(node_type=1),), remove=("a",), partitions=8),
+    outcome=Outcome.PARTLY,
+    granted_at_s=1.0,
+    ended_at_s=9.5,
+    node_ready_at_s=3.0,
+    first_task_at_s=None,
+    downtime_s=2.0,
+    state_moved_bytes=None,
+    trouble=("it broke",),
+)
+HEADER = Header(
+    policies={"policy": "ql-pds", "levels": 30},
+    seed=7,
+    node_types=(WORKER,),
+    safety=SafetySettings(
+        max_replicas={"count": 4}, excluded=(Window(start_s=0.0, end_s=60.0, daily=True),), max_cost=4.0
+    ),
+    at_s=1.5,
+)
+ENTRIES: tuple[Entry, ...] = (
+    HEADER,
+    Remembered(memory={"state": {"a": [1, None]}, "arrays": {}}),
+    Stepped(
+        operator="count",
+        event=Failed(command=AcquireNode(ticket=3, node_type=0), reason="no quota", at_s=4.0),
+        commands=(StopQuery(), AcquireNode(ticket=4, node_type=0, node="n1")),
+    ),
+    Reconfigured(record=RECORD),
+    Noted(at_s=3.0, text="started"),
+)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: type(entry).__name__)
+def test_other_entries_read_as_they_were(entry: Entry) -> None:
+    assert decoded(encoded(entry)) == entry
+
+
+def test_what_was_not_measured_stays_unknown_and_saturation_stays_infinite() -> None:
+    entry = Ticked(
+        seen=app(1.0, one(1.0, 2, response_time_s=inf, arrival_rate=None)),
+        plan=Plan(decisions={}, requests=(), verdict=Verdict(()), vetoes=(), granted=()),
+    )
+    operator = json.loads(encoded(entry))["seen"]["operators"][0]
+    assert (operator["response_time_s"], operator["arrival_rate"]) == ("inf", None)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "no JSON"),
+        ("[]", "a JSON object is expected"),
+        ('{"kind":"Dream"}', "entry of kind 'Dream'; known are Header"),
+        ('{"kind":"Noted","at_s":1}', "field 'text' is missing"),
+        ('{"kind":"Noted","at_s":1,"text":"a","tone":"b"}', "unknown field 'tone'"),
+        ('{"kind":"Noted","at_s":true,"text":"a"}', "Noted.at_s: True is no float"),
+        ('{"kind":"Noted","at_s":1,"text":null}', "Noted.text: None is no str"),
+        ('{"kind":"Header","schema":99}', "schema 99; this version reads schema 1"),
+    ],
+)
+def test_a_line_that_is_no_entry_says_what_is_wrong(line: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        decoded(line)
+
+
+def test_a_torn_last_line_is_left_out_and_any_other_bad_line_named() -> None:
+    good, torn = encoded(ENTRIES[-1]), encoded(ENTRIES[0])[:40]
+    assert list(decoded_lines([f"{good}\n", torn])) == [ENTRIES[-1]]
+    with pytest.raises(InputError, match="line 2: no JSON"):
+        list(decoded_lines([f"{good}\n", f"{torn}\n", f"{good}\n"]))
+    with pytest.raises(InputError, match="line 1: no JSON"):
+        list(decoded_lines([f"{torn}\n"]))
+
+
+def test_a_journal_file_goes_on_after_a_crash_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "journal.jsonl"
+    with JournalFile(path) as journal:
+        for entry in ENTRIES:
+            journal.append(entry)
+    whole = path.read_bytes()
+    for cut in (len(whole), len(whole) - 1, len(whole) - 20):
+        path.write_bytes(whole[:cut])
+        kept = list(ENTRIES) if cut >= len(whole) - 1 else list(ENTRIES[:-1])
+        assert read_journal(path) == kept
+    with JournalFile(path) as journal:
+        journal.append(Noted(at_s=4.0, text="resumed"))
+    assert read_journal(path) == [*ENTRIES[:-1], Noted(at_s=4.0, text="resumed")]
+
+
+def test_a_journal_that_cannot_be_written_says_so_and_keeps_what_it_had(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write"):
+        JournalFile(tmp_path)
+    with pytest.raises(InputError, match="No such file"):
+        read_journal(tmp_path / "nowhere.jsonl")
+    full = JournalFile(Path("/dev/full"))
+    with pytest.raises(OSError, match="journal /dev/full: cannot write: No space left"):
+        full.append(ENTRIES[-1])
+    full.close()

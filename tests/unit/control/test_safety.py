@@ -1,0 +1,359 @@
+"""Each guard by itself: what it stops, what it lets through, and the sentence it leaves."""
+
+from math import inf, nan
+from typing import Any
+
+import pytest
+from safety_cases import Chain, app, one, only
+
+from penstock.control.settings import (
+    UNGUARDED,
+    Lift,
+    Order,
+    Override,
+    Pause,
+    Resume,
+    SafetySettings,
+    Window,
+)
+from penstock.control.watch import SafetyMemory, obey
+from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.request import Migrate
+
+
+def test_unguarded_lets_everything_through() -> None:
+    chain = Chain(UNGUARDED)
+    blind: dict[str, Any] = {"arrival_rate": None, "response_time_s": None, "utilisation": None, "skew": 9.0}
+    assert chain.asked(0.0, 2, 9, **blind) == 9
+    assert chain.asked(1.0, 9, 1, **blind) == 1
+
+
+# --- Bounds and caps. ---------------------------------------------------------------------------
+
+
+def test_a_jump_beyond_the_bounds_is_cut_short_and_said_so() -> None:
+    chain = Chain(only(min_replicas={"count": 2}, max_replicas={"count": 4}))
+    made = chain.round(app(0.0, one(0.0, 3)), {"count": (9,)})
+    assert [r.reason for r in made.vetoes] == ["9 replicas of operator 'count' asked for; 4 is the most"]
+    assert made.vetoes[0].request.operator == "count"
+    assert chain.asked(1.0, 3, 9) == 4
+    assert chain.asked(2.0, 4, 9) == "9 replicas of operator 'count' asked for; 4 is the most"
+    assert chain.asked(3.0, 4, 1) == 2
+    assert chain.asked(4.0, 9, 6) == 6  # fewer is right where too many run
+
+
+def test_the_node_cap_counts_all_operators_and_what_this_round_adds() -> None:
+    chain = Chain(only(max_nodes=6))
+    seen = app(0.0, one(0.0, 2, operator="count"), one(0.0, 2, operator="rank"))
+    made = chain.round(seen, {"count": (3,), "rank": (5,)})
+    totals = {r.operator: r.target.total for r in made.granted if not isinstance(r, Migrate)}
+    assert totals == {"count": 3, "rank": 3}
+    assert [r.reason for r in made.vetoes] == ["8 nodes in all; the cap is 6"]
+
+
+def test_the_cost_cap_knows_prices() -> None:
+    cheap, dear = NodeType(name="c", speedup=1, price=1), NodeType(name="d", speedup=2, price=3)
+    chain = Chain(only(max_cost=6.0), (cheap, dear))
+    made = chain.round(app(0.0, one(0.0, 1, 1)), {"count": (1, 3)})
+    assert made.granted == ()
+    assert [r.reason for r in made.vetoes] == ["it would cost 10 per interval; the cap is 6"]
+    made = chain.round(app(1.0, one(1.0, 1, 1)), {"count": (3, 2)})
+    assert [getattr(r, "target", None) for r in made.granted] == [Replicas((3, 1))]
+
+
+def test_where_costs_are_over_the_cap_already_a_cheaper_deployment_is_welcome() -> None:
+    cheap, dear = NodeType(name="c", speedup=1, price=1), NodeType(name="d", speedup=2, price=3)
+    chain = Chain(only(max_cost=5.0), (cheap, dear))
+    made = chain.round(app(0.0, one(0.0, 0, 3)), {"count": (1, 2)})
+    assert [getattr(r, "target", None) for r in made.granted] == [Replicas((1, 2))]
+
+
+# --- Measurements. ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["arrival_rate", "response_time_s", "utilisation"])
+@pytest.mark.parametrize("value", [None, nan, -1.0])
+def test_nothing_is_done_on_a_missing_metric(missing: str, value: float | None) -> None:
+    chain = Chain(only(needed_metrics=("arrival_rate", "response_time_s", "utilisation")))
+    assert chain.asked(0.0, 2, 3, **{missing: value}) == f"{missing} not measured"
+
+
+def test_a_saturated_operator_is_measured() -> None:
+    chain = Chain(only(needed_metrics=("response_time_s",)))
+    assert chain.asked(0.0, 2, 3, response_time_s=inf) == 3
+
+
+def test_nothing_is_done_on_old_measurements() -> None:
+    chain = Chain(only(stale_after_intervals=3.0, interval_s=10.0))
+    fresh, old = one(70.0, 2, operator="count"), one(60.0, 2, operator="rank")
+    made = chain.round(app(100.0, fresh, old), {"count": (3,), "rank": (3,)})
+    assert [r.operator for r in made.granted] == ["count"]
+    assert [r.reason for r in made.vetoes] == ["the last measurement is 40 s old, more than 30 s"]
+
+
+def test_an_operator_nobody_saw_is_left_alone() -> None:
+    chain = Chain(UNGUARDED)
+    chain.memory = obey(chain.memory, Override(operator="ghost", target=Replicas((2,))))
+    assert chain.round(app(0.0, one(0.0, 2))).granted == ()
+
+
+# --- After a change. ----------------------------------------------------------------------------
+
+
+def test_after_a_change_measurements_are_given_time_to_mean_something() -> None:
+    chain = Chain(only(warm_up_s=60.0))
+    assert chain.asked(0.0, 2, 3) == "changed 0 s ago; measurements mean something after 60 s"
+    assert chain.asked(60.0, 2, 3) == 3
+    assert "changed 30 s ago" in str(chain.asked(90.0, 2, 3))  # on its way
+    assert "changed 0 s ago" in str(chain.asked(120.0, 3, 4))  # there: time counts from here
+    assert chain.asked(180.0, 3, 4) == 4
+
+
+def test_a_change_under_way_is_not_overtaken() -> None:
+    chain = Chain(UNGUARDED)
+    made = chain.round(app(0.0, one(0.0, 2), reconfiguring=("count",)), {"count": (3,)})
+    assert [r.reason for r in made.vetoes] == ["the last change of operator 'count' is not finished"]
+
+
+CATCH_UP = only(catch_up_backlog_s=10.0, catch_up_limit_s=300.0)
+
+
+def test_while_a_backlog_drains_after_a_change_nothing_is_added_or_removed() -> None:
+    chain = Chain(CATCH_UP)
+    assert chain.asked(0.0, 2, 2, backlog=9000.0) == 2
+    assert chain.asked(30.0, 2, 4, backlog=6000.0) == (
+        "catching up after a change: 6000 tuples (60 s of arrivals), 3000 tuples fewer than before"
+    )
+    assert "6000 tuples (60 s of arrivals) to work off" in str(chain.asked(30.0, 2, 1, backlog=6000.0))
+    assert chain.asked(60.0, 2, 4, backlog=900.0) == 4  # worked off
+
+
+def test_a_backlog_that_grows_is_no_catching_up() -> None:
+    chain = Chain(CATCH_UP)
+    chain.asked(0.0, 2, 2, backlog=3000.0)
+    assert "to work off" in str(chain.asked(30.0, 2, 1, backlog=4000.0))
+    assert chain.asked(60.0, 2, 3, backlog=5000.0) == 3
+
+
+def test_a_catch_up_does_not_last_for_ever() -> None:
+    chain = Chain(CATCH_UP)
+    chain.asked(0.0, 2, 2, backlog=9000.0)
+    chain.asked(290.0, 2, 2, backlog=8900.0)
+    assert chain.asked(320.0, 2, 3, backlog=8800.0) == 3
+
+
+def test_while_one_operator_catches_up_no_other_gives_replicas_away() -> None:
+    """Upstream of a stopped operator all is idle, downstream of it comes a surge: neither is the load."""
+    chain = Chain(CATCH_UP)
+    chain.round(app(0.0, one(0.0, 2, backlog=5000.0), one(0.0, 2, operator="rank")))
+    seen = app(30.0, one(30.0, 2, backlog=4000.0), one(30.0, 2, operator="rank"))
+    made = chain.round(seen, {"rank": (1,)})
+    assert [r.reason for r in made.vetoes] == [
+        "operator 'count' has 4000 tuples (40 s of arrivals) to work off"
+    ]
+
+
+# --- Delayed scale-in. --------------------------------------------------------------------------
+
+WINDOW = only(scale_in_window_s=300.0)
+
+
+def test_scaling_in_waits_for_a_whole_window() -> None:
+    chain = Chain(WINDOW)
+    answers = [chain.asked(float(at), 4, 2) for at in range(0, 360, 60)]
+    assert answers[1] == "fewer replicas wanted, but watched for 60 s only; judged over 300 s"
+    assert answers[-1] == 2
+
+
+def test_the_largest_number_wanted_in_the_window_wins() -> None:
+    chain = Chain(WINDOW)
+    for at in range(0, 300, 60):
+        chain.asked(float(at), 5, 3 if at == 120 else 1)
+    assert chain.asked(300.0, 5, 1) == 3  # three were wanted 180 s ago
+    assert chain.asked(480.0, 5, 1) == 1  # not any more
+
+
+def test_one_wish_to_stay_in_the_window_is_enough_to_stay() -> None:
+    chain = Chain(WINDOW)
+    for at in range(0, 300, 60):
+        chain.asked(float(at), 4, 5 if at == 240 else 2)
+    assert chain.asked(300.0, 4, 2) == "5 replicas were wanted within the last 300 s"
+
+
+def test_time_in_which_nobody_watched_does_not_count() -> None:
+    chain = Chain(only(scale_in_window_s=300.0, stale_after_intervals=3.0, interval_s=60.0))
+    for at in range(0, 240, 60):
+        chain.asked(float(at), 4, 2)
+    assert "watched for 0 s only" in str(chain.asked(3600.0, 4, 2))
+
+
+def test_scaling_out_does_not_wait() -> None:
+    assert Chain(WINDOW).asked(0.0, 2, 6) == 6
+
+
+# --- Not now. -----------------------------------------------------------------------------------
+
+
+def test_a_pause_ends_by_itself_or_when_resumed() -> None:
+    chain = Chain(UNGUARDED)
+    chain.memory = obey(chain.memory, Pause(until_s=100.0))
+    assert chain.asked(40.0, 2, 3) == "paused for another 60 s"
+    assert chain.asked(100.0, 2, 3) == 3
+    chain.memory = obey(obey(chain.memory, Pause(until_s=900.0)), Resume())
+    assert chain.asked(130.0, 2, 3) == 3
+    with pytest.raises(InputError, match="a pause has an end"):
+        obey(chain.memory, Pause(until_s=inf))
+
+
+def test_nothing_changes_in_excluded_windows() -> None:
+    night = Window(start_s=82_800.0, end_s=3_600.0, daily=True)  # 23:00 to 01:00
+    sale = Window(start_s=500_000.0, end_s=600_000.0)
+    chain = Chain(only(excluded=(night, sale)))
+    days = 3 * 86_400.0
+    assert chain.asked(days + 82_799.0, 2, 3) == 3
+    assert "excluded window 82800-3600 s of every day" in str(chain.asked(days + 82_800.0, 2, 3))
+    assert "excluded window" in str(chain.asked(days + 86_400.0 + 3_599.0, 2, 3))
+    assert chain.asked(days + 86_400.0 + 3_600.0, 2, 3) == 3
+    assert "excluded window 500000-600000 s" in str(chain.asked(550_000.0, 2, 3))
+
+
+def test_a_manual_override_is_carried_out_and_sticks_until_lifted() -> None:
+    chain = Chain(SafetySettings(max_replicas={"count": 5}))
+    orders: tuple[Order, ...] = (Override(operator="count", target=Replicas((7,))),)
+    for order in orders:
+        chain.memory = obey(chain.memory, order)
+    # Neither warm-up nor missing metrics hold up a person; bounds do.
+    blind: dict[str, Any] = {"arrival_rate": None, "response_time_s": None, "utilisation": None}
+    made = chain.round(app(0.0, one(0.0, 2, **blind)))
+    assert [(r.operator, getattr(r, "target", None)) for r in made.granted] == [("count", Replicas((5,)))]
+    chain.memory = obey(chain.memory, Override(operator="count", target=Replicas((3,))))
+    assert chain.asked(30.0, 3, 1) == "manual override: 3 replicas until it is lifted"
+    assert chain.asked(30_000.0, 3, 4) == "manual override: 3 replicas until it is lifted"
+    chain.memory = obey(chain.memory, Lift(operator="count"))
+    assert chain.asked(60_000.0, 3, 4) == 4
+
+
+def test_an_override_waits_for_the_end_of_a_pause() -> None:
+    chain = Chain(UNGUARDED)
+    chain.memory = obey(chain.memory, Pause(until_s=100.0))
+    chain.memory = obey(chain.memory, Override(operator="count", target=Replicas((3,))))
+    assert chain.asked(0.0, 2, 2) == "paused for another 100 s"
+    assert chain.asked(100.0, 2, 2) == 3
+
+
+def test_changes_have_a_budget() -> None:
+    chain = Chain(only(max_changes=2, changes_window_s=600.0))
+    assert chain.asked(0.0, 2, 3) == 3
+    assert chain.asked(300.0, 3, 4) == 4
+    assert chain.asked(330.0, 4, 5) == "2 changes within the last 600 s; the budget is 2"
+    assert chain.asked(600.0, 4, 5) == 5
+    both = app(2000.0, *(one(2000.0, 2, operator=name) for name in ("a", "b", "c")))
+    assert len(chain.round(both, {"a": (3,), "b": (3,), "c": (3,)}).granted) == 2
+
+
+# --- When more does not help. -------------------------------------------------------------------
+
+
+def test_a_hot_key_is_noticed_and_no_replica_added_for_it() -> None:
+    chain = Chain(only(max_skew=1.75))
+    assert chain.asked(0.0, 4, 5, skew=3.0, utilisation=0.9) == (
+        "the busiest replica carries 3.0 times the mean load, the mean is 0.30 busy: a hot key or "
+        "partition, which more replicas do not relieve"
+    )
+    assert chain.asked(1.0, 4, 5, skew=1.2, utilisation=0.9) == 5
+    assert chain.asked(2.0, 4, 5, skew=1.8, utilisation=1.6) == 5  # the others are busy too
+    assert chain.asked(3.0, 4, 3, skew=3.0, utilisation=0.9) == 3
+    assert chain.asked(4.0, 4, 5, skew=None) == 5
+
+
+FUTILE = only(ineffective_hold_s=600.0, warm_up_s=60.0, least_improvement=0.05)
+
+
+def scaled_out(**before: Any) -> Chain:
+    """Three replicas were made of two, and that was given time."""
+    chain = Chain(FUTILE)
+    chain.asked(0.0, 2, 2, **before)
+    chain.asked(30.0, 2, 2, **before)
+    assert chain.asked(60.0, 2, 3, **before) == 3
+    return chain
+
+
+def test_replicas_that_did_not_help_are_noticed_and_no_more_added() -> None:
+    chain = scaled_out(response_time_s=0.090)
+    chain.asked(90.0, 3, 3, response_time_s=0.091)
+    assert chain.asked(150.0, 3, 4, response_time_s=0.089) == (
+        "going from 2 to 3 replicas did not help: response time 90 ms before, 89 ms after, at 100 t/s; "
+        "no more are added for 600 s"
+    )
+    assert chain.asked(300.0, 3, 2) == 2  # removing is fine
+    assert "did not help" in str(chain.asked(600.0, 3, 4))
+    assert chain.asked(750.0, 3, 4) == 4
+
+
+def test_replicas_that_helped_may_be_followed_by_more() -> None:
+    chain = scaled_out(response_time_s=0.090)
+    chain.asked(90.0, 3, 3, response_time_s=0.07)
+    assert chain.asked(150.0, 3, 4, response_time_s=0.07) == 4
+
+
+def test_no_improvement_under_more_load_proves_nothing() -> None:
+    chain = scaled_out(response_time_s=0.090, arrival_rate=100.0)
+    chain.asked(90.0, 3, 3, response_time_s=0.09)
+    assert chain.asked(150.0, 3, 4, response_time_s=0.095, arrival_rate=130.0) == 4
+
+
+def test_an_overloaded_operator_that_processes_more_is_helped_though_still_late() -> None:
+    late: dict[str, Any] = {"response_time_s": inf, "utilisation": 1.0, "arrival_rate": 100.0}
+
+    def with_backlogs(*after: float) -> str | int:
+        chain = Chain(FUTILE)
+        for at, backlog in ((0.0, 0.0), (30.0, 1500.0)):  # 50 of 100 t/s are processed
+            chain.asked(at, 2, 2, backlog=backlog, **late)
+        assert chain.asked(60.0, 2, 3, backlog=3000.0, **late) == 3
+        chain.asked(90.0, 3, 3, backlog=after[0], **late)
+        return chain.asked(150.0, 3, 4, backlog=after[1], **late)
+
+    assert with_backlogs(3750.0, 5250.0) == 4  # 75 of 100 t/s
+    assert "did not help" in str(with_backlogs(4500.0, 7500.0))  # 50 of 100 t/s, as before
+
+
+def test_where_nothing_was_measured_of_what_is_processed_the_benefit_of_the_doubt_is_given() -> None:
+    chain = scaled_out(response_time_s=inf, utilisation=1.0)
+    chain.asked(90.0, 3, 3, response_time_s=inf, utilisation=1.0)
+    assert chain.asked(150.0, 3, 4, response_time_s=inf, utilisation=1.0) == 4
+
+
+# --- Settings. ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"interval_s": 0.0}, "interval_s=0"),
+        ({"warm_up_s": -1.0}, "warm_up_s=-1"),
+        ({"scale_in_window_s": nan}, "scale_in_window_s=nan"),
+        ({"max_replicas": {"count": 0}}, "'count': max_replicas=0; at least one"),
+        ({"min_replicas": {"c": 3}, "max_replicas": {"c": 2}}, "min_replicas=3 above max_replicas=2"),
+        ({"max_cost": 0.0}, "max_cost=0"),
+        ({"max_nodes": 0}, "max_nodes=0"),
+        ({"max_changes": 0}, "max_changes=0"),
+        ({"least_improvement": 1.0}, "least_improvement=1"),
+        ({"needed_metrics": ("latency",)}, "needed metric 'latency': unknown"),
+    ],
+)
+def test_settings_are_checked(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        SafetySettings(**wrong)
+
+
+def test_windows_are_checked() -> None:
+    with pytest.raises(InputError, match="must end after it starts"):
+        Window(start_s=5.0, end_s=5.0)
+    with pytest.raises(InputError, match="not within 0 to 86400"):
+        Window(start_s=5.0, end_s=90_000.0, daily=True)
+
+
+def test_a_fresh_memory_remembers_nothing() -> None:
+    assert SafetyMemory() == SafetyMemory(tracks={}, paused_until_s=None, overrides={})

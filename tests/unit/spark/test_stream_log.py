@@ -1,0 +1,96 @@
+"""Streams between operators: whole batches, in order, each once, and gone when nobody needs them."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.domain.errors import InputError
+from penstock.runtimes.spark.stream_log import LogFile, StreamLog
+
+
+def log(tmp_path: Path, *consumers: str) -> StreamLog:
+    return StreamLog(tmp_path / "stream").create(consumers)
+
+
+def publish(stream: StreamLog, epoch: int, *, tuples: int = 3, final: bool = False) -> str:
+    name = f"{epoch}.parquet"
+    stream.data_file(name).write_text("rows")
+    stream.publish(
+        epoch=epoch,
+        files=[LogFile(name=name, tuples=tuples)],
+        published_at_s=100.0 + epoch,
+        origins=((90.0, tuples),),
+        final=final,
+    )
+    return name
+
+
+def test_a_batch_comes_back_as_it_was_published(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    publish(stream, 7, final=True)
+    batch = stream.batch(0)
+    assert (batch.number, batch.epoch, batch.tuples, batch.final) == (0, 7, 3, True)
+    assert (batch.published_at_s, batch.origins) == (107.0, ((90.0, 3),))
+    assert stream.end() == 1
+
+
+def test_an_epoch_written_again_after_a_crash_changes_nothing(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    publish(stream, 0)
+    publish(stream, 1)
+    again = LogFile(name="again.parquet", tuples=3)
+    stream.data_file(again.name).write_text("rows")
+    assert stream.publish(epoch=1, files=[again], published_at_s=200.0, origins=()) is None
+    assert stream.end() == 2
+    assert not stream.data_file(again.name).exists()
+    assert stream.data_file("1.parquet").exists()
+
+
+def test_numbers_have_no_gaps_whatever_the_writer_counts(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    for epoch in (3, 10, 11):
+        publish(stream, epoch)
+    assert [batch.number for batch in stream.batches(0, stream.end())] == [0, 1, 2]
+
+
+def test_what_every_consumer_is_past_is_removed_files_and_all(tmp_path: Path) -> None:
+    stream = log(tmp_path, "fast", "slow")
+    for epoch in range(5):
+        publish(stream, epoch)
+    stream.passed("fast", 5)
+    assert stream.clean() == 0  # the slow one still needs everything
+    stream.passed("slow", 3)
+    assert stream.clean() == 3
+    assert not stream.data_file("2.parquet").exists()
+    assert stream.data_file("3.parquet").exists()
+    assert stream.end(3) == 5
+
+
+def test_the_last_batch_stays_so_that_numbering_goes_on(tmp_path: Path) -> None:
+    stream = log(tmp_path, "reader")
+    publish(stream, 0)
+    stream.passed("reader", 1)
+    stream.clean()
+    publish(stream, 1)
+    assert stream.batch(1).epoch == 1
+
+
+def test_results_nobody_reads_stay(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    for epoch in range(3):
+        publish(stream, epoch)
+    assert stream.clean() == 0
+
+
+def test_a_consumer_keeps_its_place_when_the_application_starts_again(tmp_path: Path) -> None:
+    stream = log(tmp_path, "reader")
+    stream.passed("reader", 4)
+    assert log(tmp_path, "reader").needs("reader") == 4
+
+
+def test_a_batch_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    publish(stream, 0)
+    (tmp_path / "stream" / "batches" / "000000000.json").write_text("{half")
+    with pytest.raises(InputError, match=r"000000000\.json: cannot read batch 0"):
+        stream.batch(0)

@@ -1,0 +1,89 @@
+"""Applications as their authors write them: checked before anything starts."""
+
+from typing import Any
+
+import pytest
+
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective
+from penstock.runtimes.spark.topology import App, Protocol, StreamOf
+
+
+def same(frame: Any) -> Any:
+    return frame
+
+
+def app() -> App:
+    return App("demo", objective=Objective(response_time_s=3))
+
+
+def test_fused_operators_share_a_query_and_the_others_have_their_own() -> None:
+    made = app()
+    lines = made.source("lines", schema="line string")
+    parsed = made.operator("parse", same, lines, max_replicas=3)
+    kept = made.operator("keep", same, parsed, max_replicas=2, fused=True)
+    counted = made.operator("count", same, kept, max_replicas=3, stateful=True, output_mode="update")
+    made.sink("out", counted)
+    first, second = made.chains()
+    assert (first.name, first.inputs, first.output, first.max_replicas) == (
+        "parse+keep",
+        ("lines",),
+        "keep",
+        2,
+    )
+    assert (second.name, second.stateful, second.output_mode) == ("count", True, "update")
+    assert first.tag != second.tag
+    assert made.readers("keep") == ("count",)
+    assert made.readers("count") == ()
+
+
+def test_a_chain_pauses_when_one_of_its_operators_must() -> None:
+    made = app()
+    first = made.operator("a", same, made.source("s", schema="x long"))
+    made.sink("out", made.operator("b", same, first, fused=True, protocol=Protocol.PAUSE_AND_RESUME))
+    assert [chain.protocol for chain in made.chains()] == [Protocol.PAUSE_AND_RESUME]
+
+
+def test_a_diamond_runs_in_order_and_every_branch_reads_the_same_stream() -> None:
+    made = app()
+    split = made.operator("split", same, made.source("s", schema="x long"))
+    branches = [made.operator(name, same, split) for name in ("left", "right")]
+    made.sink("out", made.operator("join", same, *branches))
+    assert [chain.name for chain in made.chains()] == ["split", "left", "right", "join"]
+    assert made.readers("split") == ("left", "right")
+
+
+def test_mistakes_are_named_before_anything_starts() -> None:
+    made = app()
+    source = made.source("s", schema="x long")
+    with pytest.raises(InputError, match="'s' appears twice"):
+        made.source("s", schema="x long")
+    with pytest.raises(InputError, match="operator 'a': no input"):
+        made.operator("a", same)
+    with pytest.raises(InputError, match="operator 'a': max_replicas=0"):
+        made.operator("a", same, source, max_replicas=0)
+    with pytest.raises(InputError, match="operator 'a': its input 'elsewhere'"):
+        made.operator("a", same, StreamOf("elsewhere"))
+    with pytest.raises(InputError, match="output_mode='complete'"):
+        made.operator("a", same, source, output_mode="complete")
+    with pytest.raises(InputError, match="names are letters"):
+        made.operator("a b", same, source)
+    with pytest.raises(InputError, match="sink 'out': 's' is not an operator"):
+        made.sink("out", source)
+    made.operator("a", same, source)
+    with pytest.raises(InputError, match="operator 'a' reaches no sink"):
+        made.chains()
+
+
+def test_what_cannot_be_fused_is_refused() -> None:
+    made = app()
+    source = made.source("s", schema="x long")
+    first = made.operator("a", same, source, stateful=True)
+    made.sink("kept", first)
+    made.sink("out", made.operator("b", same, first, fused=True))
+    with pytest.raises(InputError, match="'a' also feeds a sink"):
+        made.chains()
+    alone = app()
+    alone.sink("out", alone.operator("b", same, alone.source("s", schema="x long"), fused=True))
+    with pytest.raises(InputError, match="only a single operator's stream"):
+        alone.chains()

@@ -1,0 +1,196 @@
+"""Whole applications under Application Managers, by name."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+
+from penstock.apps.named import APPLICATIONS, application_named
+from penstock.compiled import Floats
+from penstock.domain.errors import InputError
+from penstock.experiments.managed import (
+    APPLICATION_POLICIES,
+    Setting,
+    label,
+    run_any,
+    tuned_configuration,
+)
+from penstock.experiments.presets import scenario
+from penstock.experiments.run import run_spec
+from penstock.experiments.spec import Spec
+from penstock.perf.joint import joint_queues
+from penstock.policies.application.centralised import (
+    CentralisedMdp,
+    application_problem,
+    joint_violation_costs,
+)
+from penstock.policies.rl.backup import transitions
+from penstock.policies.rl.problem import level_rates, levels_of
+from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
+
+DIAMOND = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=0.05)
+
+
+def managed(spec: Spec, policy: str, pause_s: float = 10.0) -> Spec:
+    return replace(spec, application_policy=policy, pause_s=pause_s)
+
+
+@pytest.fixture
+def walk(walk: Floats) -> Floats:
+    """Its beginning: these runs are Python, a millisecond a slot."""
+    return walk[:500]
+
+
+def test_an_application_that_stands_still_costs_what_queueing_theory_says() -> None:
+    """Four replicas of each from the second slot on, 120 tuples/s: M/G/1 along the slowest branch."""
+    outcome = run_any(managed(DIAMOND, "grant-all"), np.full(6, 120.0), with_history=True)
+    happened = outcome.history
+    assert happened is not None
+    graph = application_named("diamond", 10)
+
+    def response(name: str, rate: float) -> float:
+        operator = graph.operator(name)
+        each, mean = rate / 4, operator.service_time_s
+        return mean + each * (1 + operator.service_scv) * mean**2 / (2 * (1 - each * mean))
+
+    branch = max(response(name, 120.0) for name in ("slow", "middle", "fast"))
+    expected = response("split", 120.0) + branch + response("join", 360.0)
+    assert happened.response_time_s[2:].tolist() == pytest.approx([expected] * 4)
+    assert happened.replicas.tolist() == [5, 20, 20, 20, 20, 20]
+    assert outcome.replicas_by_type == (105 / 6,)
+    assert outcome.resource_cost == pytest.approx(105 / 6)
+    assert outcome.reconfigurations_pct == pytest.approx(100 / 6)
+    assert outcome.downtime_pct == pytest.approx(100 * 10 / 360)  # ten seconds of six minutes
+    assert outcome.violations_pct == pytest.approx(100 / 6)  # the slot that begins with the pause
+    assert outcome.avg_cost == pytest.approx(0.6 / 6 + 0.2 / 6 + 0.2 * 105 / 6 / 50)
+
+
+def test_without_a_pause_a_change_is_not_late() -> None:
+    outcome = run_any(managed(DIAMOND, "grant-all", pause_s=0.0), np.full(6, 120.0))
+    assert (outcome.downtime_pct, outcome.violations_pct) == (0.0, 0.0)
+
+
+def test_the_loop_follows_the_same_plan_as_the_compiled_simulation(walk: Floats) -> None:
+    spec = Spec(policy="fixed", application="pipeline", infrastructure="A:1", max_replicas=4, levels=10)
+    ours = run_any(managed(spec, "centralised"), walk, training=walk, with_history=True).history
+    app = application_named("pipeline", 4)
+    problem = application_problem(app, spec.objective, levels=10, max_rate=spec.max_rate)
+    queues = joint_queues(app)
+    policy = CentralisedMdp(
+        application=app,
+        objective=spec.objective,
+        problem=problem,
+        transitions=transitions(levels_of(problem, walk), 10),
+        violation_costs=joint_violation_costs(problem, queues, level_rates(problem)),
+    )
+    trail = joint_trail(walk.size)
+    world = JointWorld(problem.deployments, queues, spec.slo_s)
+    run_joint(world, policy.initial(), walk, 0, np.random.default_rng(1), trail)
+    assert ours is not None
+    assert trail.reconfigured.sum() > 2
+    assert ours.replicas[1:].tolist() == trail.replicas[:-1].tolist()
+
+
+@pytest.mark.parametrize("policy", [name for name in APPLICATION_POLICIES if name != "tuned"])
+@pytest.mark.parametrize("application", list(APPLICATIONS))
+def test_every_application_runs_under_every_manager_or_says_why_not(
+    application: str, policy: str, walk: Floats
+) -> None:
+    spec = Spec(
+        policy="threshold-c",
+        application=application,
+        infrastructure="A:1",
+        max_replicas=2,
+        slo_s=0.25,
+        levels=5,
+    )
+    if application == "top-routes" and policy.startswith("centralised"):
+        with pytest.raises(InputError, match="constant delays of application 'top-routes'"):
+            run_any(managed(spec, policy), walk[:30])
+        return
+    outcome = run_any(managed(spec, policy), walk[:30], with_history=True)
+    assert outcome.slots == 30
+    assert outcome.history is not None
+    assert outcome.history.cost.mean() == pytest.approx(outcome.avg_cost)
+
+
+@pytest.mark.parametrize("manager", ["drs", "lohrmann"])
+def test_of_several_types_a_sizing_manager_uses_its_own_only(manager: str, walk: Floats) -> None:
+    spec = Spec(policy="fixed", application="diamond", infrastructure="A:3")  # speedups 1, .7 and 1.3
+    used = {}
+    for choice in "cs0":
+        outcome = run_any(managed(spec, f"{manager}-{choice}"), walk[:60])
+        used[choice] = [index for index, mean in enumerate(outcome.replicas_by_type) if mean > 0]
+    assert used == {"c": [1], "s": [2], "0": [0]}
+
+
+def test_the_bucket_refuses_what_granting_all_grants(walk: Floats) -> None:
+    spec = Spec(policy="threshold-c", application="pipeline", infrastructure="A:1", threshold=0.3)
+    changed = {
+        policy: run_any(managed(spec, policy), walk).reconfigurations_pct
+        for policy in ("grant-all", "token-bucket")
+    }
+    assert changed["token-bucket"] < changed["grant-all"]
+
+
+def test_a_centralised_manager_wants_one_type_of_node() -> None:
+    spec = Spec(policy="fixed", application="pipeline", infrastructure="A:3")
+    with pytest.raises(InputError, match="infrastructure 'A:3' has 3"):
+        run_any(managed(spec, "centralised"), np.full(5, 100.0))
+
+
+def test_the_tuned_manager_keeps_bounds_within_every_path(walk: Floats) -> None:
+    spec = Spec(policy="vi", application="multi-sink", infrastructure="A:1", pause_s=10.0, levels=10)
+    setting = Setting(
+        spec=spec,
+        application=application_named("multi-sink", 10),
+        where=scenario("A:1", spec.variant),
+        delays_s={},
+        rates=walk,
+        training=walk,
+    )
+    chosen = tuned_configuration(setting)
+    for path in setting.application.paths:
+        assert sum(chosen.bounds_s[name] for name in path) <= 1.05 * spec.slo_s + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Spec(policy="fixed", application_policy="drs-c"), "application policy 'drs-c'"),
+        (lambda: Spec(policy="fixed", path_slo_s=((("a",), 0.05),)), "path limits"),
+        (lambda: managed(DIAMOND, "drs-c", -1.0), "pause of -1 s"),
+        (lambda: managed(DIAMOND, "drs-c", inf), "pause of inf s"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(build: Callable[[], Spec], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build()
+
+
+def test_an_unknown_application_policy_is_named_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'token-bucket'"):
+        run_any(managed(DIAMOND, "token-bukket"), np.full(5, 100.0))
+
+
+def test_names_say_who_decides() -> None:
+    assert label(DIAMOND) == "fixed"
+    assert label(managed(DIAMOND, "token-bucket")) == "fixed + token-bucket"
+    assert label(managed(DIAMOND, "drs-c")) == "drs-c (application)"
+
+
+def test_a_path_with_a_tighter_limit_is_late_more_often(walk: Floats) -> None:
+    spec = Spec(policy="threshold-c", application="multi-sink", infrastructure="A:1")
+    tight = replace(spec, path_slo_s=((("root", "short"), 0.006),))
+    for policy in (None, "grant-all"):
+        loose_run, tight_run = (
+            run_any(replace(one, application_policy=policy), walk).violations_pct for one in (spec, tight)
+        )
+        assert tight_run > loose_run
+
+
+def test_without_an_application_policy_nothing_changes(walk: Floats) -> None:
+    spec = Spec(policy="threshold-c", application="pipeline")
+    assert replace(run_any(spec, walk), seconds=0.0) == replace(run_spec(spec, walk), seconds=0.0)
