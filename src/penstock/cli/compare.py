@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import options, screen
+from penstock.cli.compare_on_spark import MOST_ON_SPARK, on_spark
 from penstock.domain.errors import InputError
 from penstock.experiments.catalogue import SEEDED, check_policy_name
 from penstock.experiments.managed import (
@@ -22,6 +23,7 @@ from penstock.experiments.spec import Spec
 from penstock.files import check_can_write, write_whole
 from penstock.reports.comparison import HEADER, PolicyResults, comparison_page
 
+DEFAULT_SLO_MS = 50.0
 DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
 
 
@@ -45,7 +47,7 @@ def compare(
     path_slo_ms: options.PathSloOption = None,
     pause_s: options.PauseOption = 10.0,
     max_replicas: options.MaxReplicasOption = 10,
-    slo_ms: options.SloOption = 50.0,
+    slo_ms: options.SloOption = DEFAULT_SLO_MS,
     slots: options.SlotsOption = None,
     as_published: options.PublishedOption = False,
     preset: options.PresetOption = None,
@@ -62,6 +64,18 @@ def compare(
     first_replica: options.FirstReplicaOption = None,
     threads: options.ThreadsOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Also write a page of plots (HTML).")] = None,
+    runtime: Annotated[
+        str,
+        typer.Option(
+            "--runtime",
+            help="sim; or spark: run application paced live, one policy after another; then --policies "
+            "may also name static-peak and static-mean, and only --minutes, --low, --high, "
+            "--max-replicas, --slo-ms, --out (a folder) and --json matter.",
+        ),
+    ] = "sim",
+    minutes: Annotated[float, typer.Option("--minutes", help="Length of each run on Spark.")] = 4.0,
+    low: Annotated[float, typer.Option("--low", help="Tuples/s before and after the middle half.")] = 60.0,
+    high: Annotated[float, typer.Option("--high", help="Tuples/s in the middle half.")] = 120.0,
     json_output: options.JsonOption = False,
 ) -> None:
     """Run several policies over the same trace and put them side by side.
@@ -71,6 +85,20 @@ def compare(
     A whole application: penstock compare --application diamond --policies threshold-c
     --application-policies grant-all,token-bucket,drs-c,lohrmann-c --slots 10080
     """
+    if runtime not in ("sim", "spark"):
+        raise InputError(f"--runtime '{runtime}': choose sim or spark")
+    if runtime == "spark":
+        on_spark(
+            policies=None if policies == DEFAULT_POLICIES else policies,
+            minutes=minutes,
+            low=low,
+            high=high,
+            max_replicas=min(max_replicas, MOST_ON_SPARK),
+            slo_s=None if slo_ms == DEFAULT_SLO_MS else slo_ms / 1000,
+            out=out,
+            json_output=json_output,
+        )
+        return
     names = list(dict.fromkeys(name.strip() for name in policies.split(",") if name.strip()))
     if not names:
         raise InputError("--policies: name at least one policy")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from penstock.apps.graphs import GRAPHS, graph_named
@@ -14,6 +15,7 @@ from penstock.data.traces import read_trace
 from penstock.domain.application import Application, Operator, pipeline
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
+from penstock.domain.trace import Trace
 from penstock.live.run import FeederOf
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.stream_log import StreamLog
@@ -48,17 +50,20 @@ class Load:
                 raise InputError(f"load: {what}={value}; it must be positive")
 
     def schedule(self) -> Schedule:
+        return ByRates(self.trace(), slot_s=self.slot_s if self.rates is not None else 1.0)
+
+    def trace(self) -> Trace:
+        """Tuples/s, slot by slot."""
         if self.rates is not None:
-            return ByRates(read_trace(self.rates), slot_s=self.slot_s)
+            return read_trace(self.rates)
         slots = Shape(max(round(self.seconds), 3))
         match self.shape:
             case "constant":
-                trace = slots.constant(self.low)
+                return slots.constant(self.low)
             case "sine":
-                trace = slots.sine(self.low, self.high, period=slots.slots)
+                return slots.sine(self.low, self.high, period=slots.slots)
             case _:
-                trace = slots.step(self.low, self.high, begin=slots.slots // 4, end=slots.slots // 2)
-        return ByRates(trace, slot_s=1.0)
+                return slots.step(self.low, self.high, begin=slots.slots // 4, end=slots.slots * 3 // 4)
 
 
 class Feeding(Replayer):
@@ -90,6 +95,16 @@ def three_operators(max_replicas: int) -> Application:
         Operator(name="heavy", service_time_s=0.008, service_scv=0.5, max_replicas=max_replicas),
         Operator(name="medium", service_time_s=0.002, service_scv=0.5, max_replicas=max_replicas),
     )
+
+
+def static_replicas(name: str, rate: float, *, max_replicas: int, utilisation: float = 0.7) -> dict[str, int]:
+    """Replicas that carry this load at this utilisation, from the service times a paced application has."""
+    if name != PACED:
+        raise InputError(f"application '{name}': its service times are not known beforehand; compare {PACED}")
+    return {
+        operator.name: min(max(ceil(rate * operator.service_time_s / utilisation), 1), max_replicas)
+        for operator in three_operators(max_replicas).operators
+    }
 
 
 def feeder(name: str, load: Load) -> FeederOf:

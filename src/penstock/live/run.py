@@ -104,7 +104,9 @@ class LiveRun:
             workers = {
                 chain.name: [
                     cluster.acquire(chain.tag, settings.kinds[0].name)
-                    for _ in range(min(settings.replicas, chain.max_replicas))
+                    for _ in range(
+                        min(settings.replicas_of.get(chain.name, settings.replicas), chain.max_replicas)
+                    )
                 ]
                 for chain in self.app.chains()
             }
@@ -197,7 +199,7 @@ class LiveRun:
     def _summary(self, seconds: float) -> Summary:
         return summary(
             application=self.app.name,
-            policy=self.settings.policy,
+            policy=self.settings.label or self.settings.policy,
             finished=not self.stopping.is_set(),
             objective_s=self.objective_s,
             intervals=self.intervals,

@@ -1,6 +1,7 @@
 """What a live run is asked to do."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 
@@ -29,6 +30,8 @@ class LiveSettings:
     scale_in_window_s: float = 30.0
     threshold: float | None = None
     replicas: int = 1  # every chain starts with, and policy `fixed` stays at
+    replicas_of: Mapping[str, int] = field(default_factory=dict)  # other numbers for some chains
+    label: str = ""  # what the run is called in tables; the policy's name if left out
     token_bucket: tuple[float, float] | None = None
     master_url: str | None = None  # None: an embedded cluster
     master_port: int = 0
@@ -41,7 +44,8 @@ class LiveSettings:
         for what, value in (("interval", self.interval_s), ("warm-up", self.warm_up_s + 1)):
             if not (isfinite(value) and value > 0):
                 raise InputError(f"{what} {value} s; it must be positive")
-        if self.replicas < 1:
-            raise InputError(f"replicas={self.replicas}; at least one replica must run")
+        for count in (self.replicas, *self.replicas_of.values()):
+            if count < 1:
+                raise InputError(f"replicas={count}; at least one replica must run")
         if not self.kinds:
             raise InputError("no node types; at least one is needed")

@@ -212,6 +212,15 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["simulate", "--rate-change", "2@-0.1"], "slots count from 0"),
         (["simulate", "--slots", "99999999999"], "slots=99999999999"),
         (["trace", "synth", "--out", "x.txt", "--mean-rate", "inf"], "mean rate inf"),
+        (["run", "nothing"], "application 'nothing': unknown; choose one of top-routes, paced"),
+        (["run", "paced", "--minutes", "0"], "minutes 0"),
+        (["run", "paced", "--policy", "nope"], "policy 'nope': unknown"),
+        (["run", "paced", "--load", "storm"], "load 'storm': unknown"),
+        (["run", "paced", "--replicas", "0"], "replicas=0"),
+        (["run", "paced", "--low", "-1"], "low=-1"),
+        (["run", "top-routes", "--input", "nowhere.csv"], "nowhere.csv: cannot read"),
+        (["compare", "--runtime", "moon"], "--runtime 'moon': choose sim or spark"),
+        (["compare", "--runtime", "spark", "--policies", "nope"], "policy 'nope': unknown"),
         (["simulate", "--no-such-option"], "--no-such-option"),
         (["compare", "--policies", ","], "--policies: name at least one policy"),
         (["compare", "--policies", "ql,nope"], "policy 'nope': unknown"),
@@ -326,8 +335,16 @@ def test_reproduce_gives_the_list_of_claims_and_a_page(
     assert "1 claims hold, 1 do not" in out
 
 
+def test_a_finished_run_is_not_written_over(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "done").mkdir()
+    (tmp_path / "done" / "summary.json").write_text("{}")
+    status, _, err = run("run", "paced", "--out", tmp_path / "done")
+    assert status == 2
+    assert "a finished run is there" in err
+
+
 def test_help_teaches(run: Run) -> None:
-    for command in ("simulate", "compare", "reproduce", "bench"):
+    for command in ("run", "simulate", "compare", "reproduce", "sweep", "replay", "bench"):
         status, out, _ = run(command, "--help")
         assert status == 0
         assert "Usage" in out

@@ -155,7 +155,7 @@ class LocalCluster:
         self._started += 1
         number = self._started
         worker = Worker(
-            name=f"{tag}-{number}",
+            name=f"{tag or 'worker'}-{number}",
             tag=tag,
             kind=kind,
             # Every worker has an address of its own, by which its executor is recognised.
@@ -259,16 +259,18 @@ def _free_port(wanted: int) -> int:
 
 
 def _worker_properties(home: Path, tag: str) -> Path:
-    """One executor of this operator, and of no other, fits on the worker."""
+    """One executor of this operator, and of no other, fits on the worker; any on one without a tag."""
+    properties = home / "worker.conf"
+    always = "spark.decommission.enabled true\nspark.worker.cleanup.enabled true\n"
+    if not tag:
+        properties.write_text(always)
+        return properties
     discovery = home / "discover.sh"
     discovery.write_text(f"""#!/bin/sh\necho '{{"name": "{tag}", "addresses": ["0"]}}'\n""")
     discovery.chmod(0o755)
-    properties = home / "worker.conf"
     properties.write_text(
         f"spark.worker.resource.{tag}.amount 1\n"
-        f"spark.worker.resource.{tag}.discoveryScript {discovery}\n"
-        "spark.decommission.enabled true\n"
-        "spark.worker.cleanup.enabled true\n"
+        f"spark.worker.resource.{tag}.discoveryScript {discovery}\n" + always
     )
     return properties
 

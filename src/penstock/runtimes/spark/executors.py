@@ -17,8 +17,8 @@ class Executor:
     tasks: int  # that ended
 
 
-def executors(spark: "SparkSession") -> dict[str, Executor]:
-    """Executors that are there and not on their way out, by host."""
+def executors(spark: "SparkSession", *, several_per_host: bool = False) -> dict[str, Executor]:
+    """Executors that are there and not on their way out, by host; by id where a host may have several."""
     store: Any = spark.sparkContext._jsc.sc().statusStore()
     listed: Any = store.executorList(True)
     found: dict[str, Executor] = {}
@@ -26,7 +26,7 @@ def executors(spark: "SparkSession") -> dict[str, Executor]:
         one = listed.apply(index)
         host = str(one.hostPort()).rpartition(":")[0]
         if str(one.id()) != "driver" and one.isActive():
-            found[host] = Executor(
+            found[str(one.id()) if several_per_host else host] = Executor(
                 id=str(one.id()),
                 host=host,
                 busy_s=float(one.totalDuration()) / 1000,

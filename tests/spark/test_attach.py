@@ -1,0 +1,96 @@
+"""A query that knows nothing of Penstock, under control in one line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+from penstock.control.journal import Header, Ticked
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective
+from penstock.journal_file import read_journal
+
+# A process of its own: a session on a cluster cannot stand beside the tests' local one.
+_PROGRAM = """
+import os, sys, time
+from pathlib import Path
+from penstock.runtimes.spark.cluster import LocalCluster, NodeKind
+from penstock.runtimes.spark.java import environment
+
+work = Path(sys.argv[1])
+os.environ.update({**environment(), "SPARK_LOCAL_IP": "127.0.0.1"})
+
+def slowly(batches):
+    for batch in batches:
+        time.sleep(0.004 * batch.num_rows)
+        yield batch
+
+def become(spark, wanted):
+    deadline = time.monotonic() + 120
+    while len(by_id(spark)) != wanted:
+        assert time.monotonic() < deadline, (len(by_id(spark)), wanted)
+        time.sleep(0.5)
+
+with LocalCluster(work=work / "cluster", kinds={"plain": NodeKind(name="plain")}) as cluster:
+    for _ in range(2):
+        cluster.acquire("", "plain")
+    from pyspark.sql import SparkSession
+    import penstock
+    from penstock.domain.objective import Objective
+    from penstock.live.attach import ExecutorActuator, by_id
+    spark = (
+        SparkSession.builder.master(cluster.master_url)
+        .config("spark.executor.cores", "1").config("spark.executor.memory", "512m")
+        .config("spark.driver.host", "127.0.0.1").config("spark.ui.port", "0")
+        .config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("FATAL")
+    become(spark, 3)
+    ExecutorActuator(spark).resize(1)
+    become(spark, 1)
+    numbers = spark.readStream.format("rate").option("rowsPerSecond", 300).option("numPartitions", 6).load()
+    query = (
+        numbers.mapInArrow(slowly, numbers.schema).writeStream.format("noop")
+        .option("checkpointLocation", str(work / "checkpoint")).start()
+    )
+    attached = penstock.attach(
+        spark, query, objective=Objective(response_time_s=5), max_replicas=3, interval_s=3,
+        journal=work / "journal.jsonl",
+    )
+    become(spark, 2)
+    attached.stop()
+    assert attached.problem is None, attached.problem
+    query.stop()
+    spark.stop()
+"""
+
+
+def test_a_busy_query_gets_more_executors_and_every_decision_is_written_down(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    header, *rounds = read_journal(tmp_path / "journal.jsonl")
+    assert isinstance(header, Header)
+    granted = [entry.plan.granted for entry in rounds if isinstance(entry, Ticked) and entry.plan.granted]
+    assert "+1 executor" in granted[0][0].reason
+
+
+def test_what_cannot_be_controlled_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    objective = Objective(response_time_s=5)
+    numbers = spark.readStream.format("rate").load()
+    query = numbers.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
+    try:
+        with pytest.raises(InputError, match="a standalone cluster is needed"):
+            penstock.attach(spark, query, objective=objective)
+        with pytest.raises(InputError, match="policy 'vi' needs a model"):
+            penstock.attach(spark, query, objective=objective, policy="vi")
+    finally:
+        query.stop()
