@@ -54,6 +54,14 @@ def run(
         Path | None, typer.Option("--rates", help="Follow a trace instead, one rate a line, one line a slot.")
     ] = None,
     slot: Annotated[float, typer.Option("--slot", help="Seconds per slot of --rates.")] = 1.0,
+    application_policy: Annotated[
+        str,
+        typer.Option(
+            "--application-policy",
+            help="Who grants what operators ask for: grant-all, or token-bucket, which lets few changes "
+            "pass while the response time is well inside the objective.",
+        ),
+    ] = "grant-all",
     advise: Annotated[bool, typer.Option("--advise", help="Decide and explain, but change nothing.")] = False,
     replicas: Annotated[int, typer.Option("--replicas", help="Replicas every operator starts with.")] = 1,
     max_replicas: Annotated[
@@ -83,6 +91,8 @@ def run(
     finished = out / "summary.json"
     if finished.exists():
         raise InputError(f"--out {out}: a finished run is there; give another folder, or remove it")
+    if application_policy not in ("grant-all", "token-bucket"):
+        raise InputError(f"--application-policy '{application_policy}': choose grant-all or token-bucket")
     app = application(name, slo_s=slo, max_replicas=max_replicas)
     seconds = 60 * minutes if minutes is not None else 240.0
     settings = LiveSettings(
@@ -95,6 +105,7 @@ def run(
         interval_s=interval,
         replicas=replicas,
         chaos=force_scaling,
+        bucket=application_policy == "token-bucket",
     )
     what = Load(
         low=low,

@@ -314,7 +314,13 @@ class _Brain:
             policy=settings.policy,
             threshold=settings.threshold,
             replicas=settings.replicas if settings.policy == "fixed" else None,
-            token_bucket=settings.token_bucket,
+            token_bucket=(
+                settings.bucket_low * self._live.objective_s,
+                settings.bucket_high * self._live.objective_s,
+            )
+            if settings.bucket
+            else None,
+            token_period_s=2 * settings.interval_s,
         )
         safety = SafetySettings(
             interval_s=settings.interval_s,

@@ -26,13 +26,15 @@ class LiveSettings:
     seed: int = 1
     interval_s: float = 5.0  # between two decisions
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
-    warm_up_s: float = 15.0
+    warm_up_s: float = 30.0  # the first micro-batches of a query, or of an executor, are slow
     scale_in_window_s: float = 30.0
     threshold: float | None = None
     replicas: int = 1  # every chain starts with, and policy `fixed` stays at
     replicas_of: Mapping[str, int] = field(default_factory=dict)  # other numbers for some chains
     label: str = ""  # what the run is called in tables; the policy's name if left out
-    token_bucket: tuple[float, float] | None = None
+    bucket: bool = False  # a token bucket grants changes, at these shares of the objective
+    bucket_low: float = 0.5
+    bucket_high: float = 0.9
     master_url: str | None = None  # None: an embedded cluster
     master_port: int = 0
     chaos: bool = False  # force a change at every interval, to show that results stay the same

@@ -216,6 +216,7 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["run", "paced", "--minutes", "0"], "minutes 0"),
         (["run", "paced", "--policy", "nope"], "policy 'nope': unknown"),
         (["run", "paced", "--load", "storm"], "load 'storm': unknown"),
+        (["run", "paced", "--application-policy", "chaos"], "--application-policy 'chaos': choose grant-all"),
         (["run", "paced", "--replicas", "0"], "replicas=0"),
         (["run", "paced", "--low", "-1"], "low=-1"),
         (["run", "top-routes", "--input", "nowhere.csv"], "nowhere.csv: cannot read"),

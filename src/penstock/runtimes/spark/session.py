@@ -43,6 +43,7 @@ def session(
         "spark.task.maxFailures": "20",
         "spark.stage.maxConsecutiveAttempts": "20",
         "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "FATAL",  # what goes wrong is told by the queries and the protocol
         "spark.ui.port": "0",
         # A regular expression in Spark recurses deeply when a query stops in the middle of a batch.
         "spark.driver.extraJavaOptions": "-Xss8m",
@@ -56,7 +57,6 @@ def session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("FATAL")  # what goes wrong is told by the queries and the protocol
     spark.dataSource.register(LogSource)
     return spark
 
