@@ -152,6 +152,7 @@ class SparkActuator:
             elif worker.host in there:
                 del hands.tickets[ticket]
                 hands.workers[worker.name] = worker
+                self._slow.submit(self._running.warm, self._name_of(hands), len(hands.workers))
                 events.append(NodeReady(ticket=ticket, replica=self._replica(worker), at_s=now))
         for replica, worker in list(hands.workers.items()):
             executor = there.get(worker.host)
@@ -161,7 +162,6 @@ class SparkActuator:
                 # A dead executor is started again by its worker; a dead worker is not.
                 events.append(Lost(replica=replica, at_s=now))
             elif executor is not None and executor.tasks and replica not in hands.proven:
-                hands.proven.add(replica)
                 events.append(FirstTaskSeen(replica=replica, at_s=now))
         return events
 
@@ -173,13 +173,24 @@ class SparkActuator:
 
     def _happened(self, name: str, event: Event) -> None:
         hands = self._hands[name]
-        before = len(hands.state.fleet.replicas)
+        before = self._proven(hands)
         hands.state, commands = step(hands.state, event)
-        now = len(hands.state.fleet.replicas)
+        if isinstance(event, FirstTaskSeen):
+            hands.proven.add(event.replica)
+        now = self._proven(hands)
         if now != before and now:
             self._running.share_among(name, now)
         for command in commands:
             self._do(name, hands, command)
+
+    @staticmethod
+    def _proven(hands: _Hands) -> int:
+        """Replicas that have had a task: only those get a share of the work."""
+        return sum(1 for replica in hands.state.fleet.replicas if replica.name in hands.proven)
+
+    @staticmethod
+    def _name_of(hands: _Hands) -> str:
+        return hands.state.fleet.setup.operator
 
     def _do(self, name: str, hands: _Hands, command: Command) -> None:
         match command:

@@ -19,7 +19,7 @@ from penstock.runtimes.spark.offsets import at_rest, consumed
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
 from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
-from penstock.runtimes.spark.taps import REPORT_SCHEMA, TaskReport, exit_tap, inner_tap, report_of
+from penstock.runtimes.spark.taps import REPORT_SCHEMA, TaskReport, exit_tap, inner_tap, report_of, warm_tap
 from penstock.runtimes.spark.topology import App, Chain
 
 if TYPE_CHECKING:
@@ -94,12 +94,9 @@ class RunningApp:
 
     def summon(self, within_s: float) -> None:
         """Give every chain's executors a first task: Spark starts none before there is one for it."""
-
-        def touch(name: str) -> None:
-            frame = self.spark.range(1)
-            frame.mapInArrow(inner_tap("warm-up", 0), frame.schema, profile=self._profiles[name]).collect()
-
-        threads = {name: threading.Thread(target=touch, args=(name,), daemon=True) for name in self.chains}
+        threads = {
+            name: threading.Thread(target=self.warm, args=(name, 1), daemon=True) for name in self.chains
+        }
         for thread in threads.values():
             thread.start()
         deadline_s = time.monotonic() + within_s
@@ -107,6 +104,14 @@ class RunningApp:
             thread.join(max(deadline_s - time.monotonic(), 0.0))
             if thread.is_alive():
                 raise ClusterError(f"no executor for '{name}' within {within_s:g} s; see the workers' logs")
+
+    def warm(self, name: str, executors: int) -> None:
+        """Let idle executors of a chain start their Python and load what the taps need.
+
+        The first task of a new executor takes seconds; a micro-batch would wait for it.
+        """
+        frame = self.spark.range(0, executors, 1, executors)
+        frame.mapInArrow(warm_tap, frame.schema, profile=self._profiles[name]).collect()
 
     def start(self) -> None:
         for name in self.chains:

@@ -112,6 +112,15 @@ def inner_tap(operator: str, position: int) -> Tap:
     return tap
 
 
+def warm_tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+    """Loads what real taps will need, and keeps its executor for a moment, so that others get their own."""
+    from pyarrow import parquet
+
+    _ = parquet.ParquetWriter
+    time.sleep(1.0)
+    yield from batches
+
+
 def host() -> str:
     """The address of this node: every local worker has one of its own."""
     return os.environ.get("SPARK_LOCAL_IP") or socket.gethostname()
