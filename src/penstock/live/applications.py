@@ -78,7 +78,7 @@ def application(name: str, *, slo_s: float | None, max_replicas: int) -> App:
     """An application by name, with its own objective unless another is given."""
     if name == TOP_ROUTES:
         return top_routes(objective=Objective(response_time_s=slo_s or 10.0), max_replicas=max_replicas)
-    objective = Objective(response_time_s=slo_s or 5.0)
+    objective = Objective(response_time_s=slo_s or 10.0)
     if name == PACED:
         return paced(three_operators(max_replicas), objective=objective)
     graph = name.removeprefix("paced-")
