@@ -133,3 +133,63 @@ def test_made_up_events_are_read_back_without_a_bad_row(
     )
     assert again == made
     assert run(*words, "raw")[2] == "penstock: raw: exists; choose another name or --overwrite\n"
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("folder", ["my trips", "100%", "trips [1] {a,b}"])
+def test_bad_rows_are_found_whatever_the_directory_is_called(run: Run, tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir()
+    write_trips(tmp_path / folder / "trips.csv", rows=59)
+    with (tmp_path / folder / "trips.csv").open("a") as file:
+        file.write("no trip at all\n")
+    status, out, err = run(
+        "trace", "build", f"{folder}/trips.csv", "--kind", "debs2015", "--out", "t.txt", "--json"
+    )
+    assert (status, err) == (0, "")
+    assert (json.loads(out)["rows"], json.loads(out)["bad"]) == (60, 1)
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_stands_where_bad_rows_would_go_is_never_removed(run: Run, tmp_path: Path) -> None:
+    write_trips(tmp_path / "trips.csv")
+    precious = tmp_path / "t.txt.quarantine" / "precious"
+    precious.parent.mkdir()
+    precious.write_text("keep me")
+    words = ("trace", "build", "trips.csv", "--kind", "debs2015", "--out", "t.txt")
+    status, _, err = run(*words)
+    assert status == 2
+    assert "t.txt.quarantine: in the way" in err
+    assert precious.read_text() == "keep me"
+    assert not (tmp_path / "t.txt").exists()
+    with (tmp_path / "trips.csv").open("a") as file:
+        file.write("no trip at all\n")
+    assert run(*words)[0] == 2
+    assert precious.read_text() == "keep me"
+
+
+@pytest.mark.usefixtures("spark")
+def test_surrogates_do_not_depend_on_the_name_of_the_file(run: Run, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_trips(tmp_path / f"{name}.csv")
+        words = ("--kind", "debs2015", "--amplify", 1.5, "--out", f"{name}.txt")
+        assert run("trace", "build", f"{name}.csv", *words)[0] == 0
+    assert (tmp_path / "one.txt").read_text() == (tmp_path / "two.txt").read_text()
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_quote_in_a_quoted_field_is_doubled(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "tweets.csv").write_text(
+        'id,created_at,text\n1,2018-10-10T20:20:24Z,plain\n2,2018-10-10T20:20:25Z,"say ""a"", b"\n'
+    )
+    status, out, err = run("trace", "build", "tweets.csv", "--kind", "tweets", "--out", "t.txt", "--json")
+    assert (status, err) == (0, "")
+    assert (json.loads(out)["rows"], json.loads(out)["bad"]) == (2, 0)
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("option", ["--amplify", "--accelerate"])
+def test_an_infinite_factor_is_refused(run: Run, tmp_path: Path, option: str) -> None:
+    write_trips(tmp_path / "trips.csv")
+    status, _, err = run("trace", "build", "trips.csv", "--kind", "debs2015", option, "inf", "--out", "t.txt")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "by inf" in err

@@ -168,8 +168,10 @@ def _check_output(trace: Trace, out: Path, *, overwrite: bool) -> None:
     """The same again is fine, something else is not replaced unasked."""
     try:
         different = out.is_file() and out.read_text(encoding="utf-8") != trace_text(trace)
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         different = True
+    except OSError as problem:
+        raise InputError(f"{out}: cannot write: {problem.strerror or problem}") from problem
     if different and not overwrite:
         raise InputError(f"{out}: exists and differs; choose another name or --overwrite")
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +12,7 @@ from pyspark.sql import functions as f
 from penstock.data.arrivals import GAP_SLOTS, coverage_gaps, rates_of_counts
 from penstock.data.events import EPOCH, accelerate, amplify, slot_of
 from penstock.data.quarantine import health, numbered, refuse_mostly_bad
-from penstock.data.raw import EARLIEST, LATEST, is_bad
+from penstock.data.raw import EARLIEST, LATEST, is_bad, plain_path, spark_path
 from penstock.data.sources import Kind
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
@@ -103,7 +104,8 @@ def tally(parsed: DataFrame, recipe: Recipe) -> DataFrame:
 
 
 def _quarantine(spark: SparkSession, kind: Kind, files: Sequence[str], recipe: Recipe) -> DataFrame:
-    parsed = kind.second_look(spark, files, recipe.since, recipe.until)
+    again = [spark_path(Path(plain_path(file))) if file.startswith("file:") else file for file in files]
+    parsed = kind.second_look(spark, again, recipe.since, recipe.until)
     bad_rows = numbered(parsed)
     refuse_mostly_bad(health(parsed), bad_rows)
     return bad_rows

@@ -1,6 +1,7 @@
 """Events made faster, made more, and how their keys are spread; an event is any row with a time `at`."""
 
 from datetime import UTC, datetime
+from math import inf
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -8,6 +9,7 @@ from pyspark.sql import functions as f
 from penstock.domain.errors import InputError
 
 _MICROSECONDS = 1_000_000
+_MOST_SURROGATES = 10_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -18,8 +20,8 @@ def trip_events(trips: DataFrame) -> DataFrame:
 
 def accelerate(events: DataFrame, *, factor: float, origin: datetime = EPOCH) -> DataFrame:
     """events(at timestamp, ...) -> the same, time since `origin` divided by `factor` (seed 000: 10)."""
-    if not factor > 0:
-        raise InputError(f"acceleration by {factor:g}; it must be positive")
+    if not 0 < factor < inf:
+        raise InputError(f"acceleration by {factor:g}; it must be positive and finite")
     start = f.unix_micros(f.lit(origin))
     faster = start + f.floor((f.unix_micros("at") - start) / f.lit(float(factor)))
     return events.withColumn("at", f.timestamp_micros(faster.cast("bigint")))
@@ -33,9 +35,10 @@ def amplify(events: DataFrame, *, factor: float, slot_s: float, seed: int) -> Da
     routes stay what they were. A fraction is kept by chance. Chance is a hash of the event
     and the seed, so partitions do not matter.
     """
-    if not factor >= 1:
-        raise InputError(f"amplification by {factor:g}; surrogates are added, none taken away")
-    columns = events.columns
+    if not 1 <= factor <= _MOST_SURROGATES:
+        raise InputError(f"amplification by {factor:g}; from 1 to {_MOST_SURROGATES:,}")
+    # Where a row was read decides nothing: files are renamed, and blocks depend on the cores.
+    columns = [name for name in events.columns if name not in ("file", "block", "line")]
     copies = f.lit(int(factor)) + (_chance(columns, seed, f.lit(-1)) < factor % 1).cast("int")
     copied = events.withColumn("copy", f.explode(f.sequence(f.lit(1), copies)))
     later = f.floor(_chance(columns, seed, f.col("copy")) * f.lit(slot_micros(slot_s)))

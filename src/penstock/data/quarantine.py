@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
-from penstock.data.raw import HEADER, is_bad
+from penstock.data.raw import HEADER, is_bad, plain_path
 from penstock.domain.errors import InputError
 
 MOSTLY = 0.5
@@ -62,7 +62,4 @@ def refuse_mostly_bad(files: list[FileHealth], bad_rows: DataFrame) -> None:
         if file.bad > MOSTLY * file.rows:
             first = bad_rows.where(f.col("file") == file.file).orderBy("line").first()
             where = f"; line {first['line']}: {first['reason']}" if first else ""
-            raise InputError(
-                f"{file.file.removeprefix('file:').replace('///', '/')}: "
-                f"{file.bad:,} of {file.rows:,} rows are bad{where}"
-            )
+            raise InputError(f"{plain_path(file.file)}: {file.bad:,} of {file.rows:,} rows are bad{where}")

@@ -6,9 +6,11 @@ where the format knows it; `row`, the line as it stood; `problem`, null for a go
 row is one line: a quoted field may hold the delimiter, but not a line break.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -80,7 +82,17 @@ def local_files(given: str, *, endings: Sequence[str]) -> list[str]:
         raise InputError(f"{path}: no data files in it ({', '.join(endings)})")
     if all(file.stat().st_size == 0 for file in found):
         raise InputError(f"{path}: empty")
-    return [str(file.resolve()) for file in found]
+    return [spark_path(file.resolve()) for file in found]
+
+
+def spark_path(file: Path) -> str:
+    """A file as Spark takes it: brackets and stars in a name are themselves, not patterns."""
+    return re.sub(r"([\\\[\]{}*?])", r"\\\1", str(file))
+
+
+def plain_path(uri: str) -> str:
+    """A file as its user knows it, from what Spark calls it: `file:///my%20trips.csv`."""
+    return unquote(urlparse(uri).path) if uri.startswith("file:") else uri
 
 
 def _inside(directory: Path) -> list[Path]:

@@ -101,14 +101,26 @@ def kind_named(name: str) -> Kind:
 
 
 def write_table(table: DataFrame, out: Path) -> None:
-    """A directory of Parquet files, whole or not at all; one that is there is replaced."""
+    """A directory of Parquet files, whole or not at all; such a one that is there is replaced."""
+    if out.exists():
+        _refuse_others_work(out)
     _write_directory(out, table.write.parquet)
 
 
 def remove_table(out: Path) -> None:
-    """As if it had never been written."""
+    """As if it had never been written; what is not a table stays, with an error."""
     if out.exists():
+        _refuse_others_work(out)
         shutil.rmtree(out)
+
+
+def _refuse_others_work(out: Path) -> None:
+    """Only a table that Spark wrote is ever replaced or removed."""
+    ours = out.is_dir() and all(
+        path.name == "_SUCCESS" or path.name.endswith((".parquet", ".crc")) for path in out.iterdir()
+    )
+    if not ours:
+        raise InputError(f"{out}: in the way, and no table of bad rows; move it, or choose another --out")
 
 
 def write_lines(lines: DataFrame, out: Path) -> None:

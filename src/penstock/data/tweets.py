@@ -46,7 +46,7 @@ def csv_tweets(
             "separated by commas"
         )
     schema = ", ".join([*(f"c{index} string" for index in range(len(names))), "malformed string"])
-    options = {"columnNameOfCorruptRecord": "malformed"}
+    options = {"columnNameOfCorruptRecord": "malformed", "escape": '"'}  # a quote in quotes is doubled
     tweets = lines.withColumn("tweet", f.from_csv("row", schema, options))
     text = f.col(f"tweet.c{names.index(time_name)}")
     at = _time(text)

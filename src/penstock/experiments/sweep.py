@@ -23,6 +23,7 @@ from penstock.domain.errors import InputError
 from penstock.experiments.catalogue import SEEDED
 from penstock.experiments.run import run_spec
 from penstock.experiments.spec import Spec
+from penstock.files import check_can_write
 
 CHUNK = 8  # cells a task runs and a file of the table holds: about a second's work
 
@@ -156,7 +157,12 @@ def sweep(
 
 def unfinished(cells: Sequence[Cell], table: Path) -> list[Cell]:
     """The cells the table does not hold, each once."""
-    known = set(read_table(table, columns=["cell"]).column("cell").to_pylist()) if table.exists() else set()
+    try:
+        there = table.exists()
+    except OSError as problem:
+        raise InputError(f"{table}: cannot read: {problem.strerror or problem}") from problem
+    known = set(read_table(table, columns=["cell"]).column("cell").to_pylist()) if there else set()
+    check_can_write(table / "part")
     return [cell for name, cell in {cell.name: cell for cell in cells}.items() if name not in known]
 
 
@@ -166,7 +172,9 @@ def read_table(table: Path, columns: list[str] | None = None) -> pyarrow.Table:
         if not table.is_dir():
             raise InputError(f"{table}: not a directory; a sweep's table is one of Parquet files")
         if not any(table.glob("*.parquet")):
-            if any(table.iterdir()):
+            if any(
+                not path.name.startswith(".") for path in table.iterdir()
+            ):  # leftovers of a kill are hidden
                 raise InputError(f"{table}: holds no sweep; choose another name")
             return pyarrow.table({name: [] for name in columns or ["cell"]})
         return pyarrow.parquet.read_table(table, columns=columns)
