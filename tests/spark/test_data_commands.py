@@ -132,7 +132,11 @@ def test_made_up_events_are_read_back_without_a_bad_row(
         line for file in (tmp_path / "again").glob("part-*") for line in file.read_text().splitlines()
     )
     assert again == made
-    assert run(*words, "raw")[2] == "penstock: raw: exists; choose another name or --overwrite\n"
+    written = {file: file.stat().st_mtime_ns for file in (tmp_path / "raw").iterdir()}
+    assert run(*words, "raw")[0] == 0  # the same again changes nothing
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "raw").iterdir()} == written
+    other = run(*words, "raw", "--seed", 2)
+    assert other[2] == "penstock: raw: exists; choose another name or --overwrite\n"
 
 
 @pytest.mark.usefixtures("spark")

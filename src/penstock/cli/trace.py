@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import penstock
 from penstock.cli import options, screen
 from penstock.data.statistics import TraceStatistics
 from penstock.data.statistics import describe as describe_trace
@@ -70,17 +71,20 @@ def _synth_events(
     events: str, *, rows: int, seed: int, slots: int | None, out: Path, master: str | None, overwrite: bool
 ) -> None:
     from penstock.data.session import spark_session
-    from penstock.data.sources import write_lines
+    from penstock.data.sources import is_made_by, write_lines
     from penstock.data.synthetic_events import EVENTS
 
     if events not in EVENTS:
         raise InputError(f"--events '{events}': unknown; choose one of {', '.join(EVENTS)}")
     if rows < 1 or (slots is not None and slots < 1):
         raise InputError(f"--rows {rows}, --slots {slots}: one at least")
+    made_by = f"penstock {penstock.__version__}: {rows} {events}, seed {seed}, slots {slots}\n"
+    if is_made_by(out, made_by) and not overwrite:
+        return  # the same again changes nothing
     if out.exists() and not overwrite:
         raise InputError(f"{out}: exists; choose another name or --overwrite")
     with screen.err.status(f"making {rows:,} {events}"), spark_session(master) as spark:
-        write_lines(EVENTS[events](spark, rows=rows, seed=seed, slots=slots), out)
+        write_lines(EVENTS[events](spark, rows=rows, seed=seed, slots=slots), out, made_by=made_by)
 
 
 @app.command()

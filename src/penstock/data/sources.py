@@ -17,6 +17,8 @@ from penstock.data.trips import debs_times, debs_trips, tlc_trips
 from penstock.data.tweets import csv_tweets, json_tweets
 from penstock.domain.errors import InputError
 
+_MADE_BY = ".made-by"  # hidden: readers of the directory pass it over
+
 
 class Open(Protocol):
     """files -> parsed(at timestamp, ..., where each row came from and what is wrong with it)."""
@@ -123,9 +125,22 @@ def _refuse_others_work(out: Path) -> None:
         raise InputError(f"{out}: in the way, and no table of bad rows; move it, or choose another --out")
 
 
-def write_lines(lines: DataFrame, out: Path) -> None:
-    """lines(value string) -> a directory of text files, whole or not at all."""
-    _write_directory(out, lines.write.text)
+def write_lines(lines: DataFrame, out: Path, *, made_by: str = "") -> None:
+    """lines(value string) -> a directory of text files, whole or not at all, noting how it was made."""
+
+    def write(place: str) -> None:
+        lines.write.text(place)
+        (Path(place) / _MADE_BY).write_text(made_by, encoding="utf-8")
+
+    _write_directory(out, write)
+
+
+def is_made_by(out: Path, made_by: str) -> bool:
+    """Whether the directory was written with this note."""
+    try:
+        return (out / _MADE_BY).read_text(encoding="utf-8") == made_by
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _write_directory(out: Path, write: Callable[[str], None]) -> None:
