@@ -35,7 +35,6 @@ class LiveSettings:
     bucket: bool = False  # a token bucket grants changes, at these shares of the objective
     bucket_low: float = 0.5
     bucket_high: float = 0.9
-    master_url: str | None = None  # None: an embedded cluster
     master_port: int = 0
     chaos: bool = False  # force a change at every interval, to show that results stay the same
 

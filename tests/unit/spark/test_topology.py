@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from penstock.control.reconfiguration import Method
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.runtimes.spark.topology import App, Protocol, StreamOf
+from penstock.runtimes.spark.topology import App, StreamOf
 
 
 def same(frame: Any) -> Any:
@@ -40,8 +41,8 @@ def test_fused_operators_share_a_query_and_the_others_have_their_own() -> None:
 def test_a_chain_pauses_when_one_of_its_operators_must() -> None:
     made = app()
     first = made.operator("a", same, made.source("s", schema="x long"))
-    made.sink("out", made.operator("b", same, first, fused=True, protocol=Protocol.PAUSE_AND_RESUME))
-    assert [chain.protocol for chain in made.chains()] == [Protocol.PAUSE_AND_RESUME]
+    made.sink("out", made.operator("b", same, first, fused=True, protocol=Method.PAUSE_AND_RESUME))
+    assert [chain.protocol for chain in made.chains()] == [Method.PAUSE_AND_RESUME]
 
 
 def test_a_diamond_runs_in_order_and_every_branch_reads_the_same_stream() -> None:

@@ -52,7 +52,6 @@ from penstock.runtimes.spark.cluster import Nodes, Worker
 from penstock.runtimes.spark.executors import Executor, executors
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.running import RunningApp
-from penstock.runtimes.spark.topology import Protocol
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,9 +94,8 @@ class SparkActuator:
         """Take charge of the replicas an application starts with."""
         for name, chain in self._running.chains.items():
             replicas = tuple(self._replica(worker) for worker in workers[name])
-            method = Method.PAUSE_AND_RESUME if chain.protocol is Protocol.PAUSE_AND_RESUME else Method.LIVE
             partitions = state_partitions(chain.max_replicas) if chain.stateful else None
-            setup = Setup(operator=name, method=method, rocksdb=chain.stateful)
+            setup = Setup(operator=name, method=chain.protocol, rocksdb=chain.stateful)
             self._hands[name] = _Hands(
                 state=settled(setup, replicas, partitions=partitions),
                 workers={worker.name: worker for worker in workers[name]},

@@ -13,21 +13,14 @@ and its fate; each is still measured.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
+from penstock.control.reconfiguration import Method
 from penstock.domain.application import Application, Operator, Sink, Source, Stream
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 
 Transform = Callable[..., Any]  # DataFrame, ... -> DataFrame
-
-
-class Protocol(Enum):
-    """How an operator's replicas are changed."""
-
-    LIVE = "live"  # executors join and leave, the query goes on
-    PAUSE_AND_RESUME = "pause-and-resume"  # stop, repartition the state, restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +41,7 @@ class OperatorDefinition:
     stateful: bool
     output_mode: str
     fused: bool
-    protocol: Protocol
+    protocol: Method
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +80,9 @@ class Chain:
         return next((o.output_mode for o in self.operators if o.stateful), "append")
 
     @property
-    def protocol(self) -> Protocol:
-        pausing = any(o.protocol is Protocol.PAUSE_AND_RESUME for o in self.operators)
-        return Protocol.PAUSE_AND_RESUME if pausing else Protocol.LIVE
+    def protocol(self) -> Method:
+        pausing = any(o.protocol is Method.PAUSE_AND_RESUME for o in self.operators)
+        return Method.PAUSE_AND_RESUME if pausing else Method.LIVE
 
 
 @dataclass
@@ -121,7 +114,7 @@ class App:
         stateful: bool = False,
         output_mode: str = "append",
         fused: bool = False,
-        protocol: Protocol = Protocol.LIVE,
+        protocol: Method = Method.LIVE,
     ) -> StreamOf:
         """A function from the inputs' DataFrames to one DataFrame.
 
