@@ -12,6 +12,7 @@ from penstock.control.saved import restored, saved
 from penstock.control.settings import UNGUARDED, SafetySettings
 from penstock.data.synthetic import day_and_week
 from penstock.domain.application import Operator, pipeline
+from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
@@ -125,6 +126,48 @@ def test_a_pretrained_learner_starts_better_than_an_untrained_one(policy: str) -
         trained.append(first_hours_cost(made, ready.managers, seed))
     assert np.mean(trained) < 0.85 * np.mean(untrained)
     assert sum(better < worse for better, worse in zip(trained, untrained, strict=True)) >= 4
+
+
+def wants(made: Header, *, train: bool) -> dict[tuple[int, int], int]:
+    """Replicas wanted, by replicas there and load, on one type of node."""
+    controller, memory = build_controller(made)
+    if train:
+        memory = pretrained(made, controller, memory)
+    found = {}
+    for count in range(1, 5):
+        for rate in range(25, 800, 50):
+            seen = minutes(1, count=1)[0]
+            one = replace(seen.operators[0], replicas=Replicas((count,)), arrival_rate=float(rate))
+            decision = plan(controller, memory, replace(seen, operators=(one,)))[0].decisions["count"]
+            found[count, rate] = decision.target.total if isinstance(decision, Scale) else count
+    return found
+
+
+def on_slow_nodes(policy: str) -> Header:
+    """An operator of up to four replicas of 200 tuples/s each, whose load moved little while measured."""
+    one = OperatorSpec(
+        name="count",
+        bound_s=SLO_S,
+        service_time_s=MEAN_S,
+        service_scv=SCV,
+        max_replicas=4,
+        rates=(300.0, 310.0),
+    )
+    return header_of(
+        PolicySpec(operators=(one,), policy=policy), node_types=(SLOW,), seed=1, safety=UNGUARDED
+    )
+
+
+def test_after_training_a_learner_wants_what_the_optimal_policy_of_its_model_wants() -> None:
+    optimal = wants(on_slow_nodes("vi"), train=False)
+    learned_wants = wants(on_slow_nodes("model-based"), train=True)
+    assert np.mean([learned_wants[state] == wanted for state, wanted in optimal.items()]) > 0.95
+
+
+def test_training_prepares_for_loads_that_jump() -> None:
+    """One replica, and suddenly two to three times what it can take: no gentle walk leads there."""
+    wanted = wants(on_slow_nodes("ql-pds"), train=True)
+    assert [wanted[1, rate] for rate in range(425, 650, 50)] == [2] * 5
 
 
 def test_training_leaves_the_untrained_memory_as_it_was_and_is_the_same_for_the_same_seed() -> None:

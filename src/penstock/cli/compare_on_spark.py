@@ -9,7 +9,7 @@ from penstock.domain.errors import InputError
 from penstock.experiments.catalogue import check_policy_name
 
 MOST_ON_SPARK = 3  # replicas of an operator that a small machine can carry
-_DEFAULT_POLICIES = "threshold-c,static-peak,static-mean"
+_DEFAULT_POLICIES = "model-based,static-peak,static-mean"
 _APPLICATION = "paced"
 
 

@@ -28,7 +28,9 @@ from penstock.perf.traffic import visits
 from penstock.policies.application.grant_all import GrantAll
 from penstock.policies.application.token_bucket import TokenBucket
 
-TRAINING_SLOTS = 100_000
+TRAINING_SLOTS = 3_000_000  # a second or two; fewer leave the tables of learners half empty
+_PLANNING_SLOTS = 100_000  # enough to know how the load moves from one level to the next
+_JUMPS = 0.01  # share of slots in which a load steps to any other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,19 +164,22 @@ def measured(
         beta=spec.beta,
         replicas=spec.replicas,
     )
-    return measured_operator(local, node_types, likely_rates(one, TRAINING_SLOTS, rng), rng)
+    return measured_operator(local, node_types, likely_rates(one, _PLANNING_SLOTS, rng), rng)
 
 
 def likely_rates(one: OperatorSpec, slots: int, rng: np.random.Generator) -> Floats:
     """Loads an operator may meet: a walk over all it can take, as restless as what was measured.
 
     A few minutes tell how much the load varies from one interval to the next, not where it
-    goes later: a learner must have seen every level before it is asked about it.
+    goes later: a learner must have seen every level before it is asked about it, and jumps
+    between them, which bring it into states that a gentle walk never meets.
     """
     rates = np.array(one.rates)
     restless = float(np.std(np.diff(rates))) if rates.size > 2 else 0.0
     top = max(one.highest_rate, float(rates.max()) if rates.size else 0.0)
     steps = rng.normal(0.0, max(restless, 0.02 * top), slots)
     steps[0] += float(rates[0]) if rates.size else top / 2
+    jumps = rng.random(slots) < _JUMPS
+    steps[jumps] += rng.uniform(0.0, 2 * top, int(jumps.sum()))
     walked: Floats = np.abs((np.cumsum(steps) + top) % (2 * top) - top)  # thrown back at both ends
     return walked

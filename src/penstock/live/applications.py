@@ -97,7 +97,9 @@ def three_operators(max_replicas: int) -> Application:
     )
 
 
-def static_replicas(name: str, rate: float, *, max_replicas: int, utilisation: float = 0.7) -> dict[str, int]:
+def static_replicas(
+    name: str, rate: float, *, max_replicas: int, utilisation: float = 0.75
+) -> dict[str, int]:
     """Replicas that carry this load at this utilisation, from the service times a paced application has."""
     if name != PACED:
         raise InputError(f"application '{name}': its service times are not known beforehand; compare {PACED}")

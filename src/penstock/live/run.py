@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.control.journal import Header, Noted, Reconfigured, Remembered, Ticked
@@ -17,6 +17,7 @@ from penstock.control.plan import Plan
 from penstock.control.reconfiguration import Record
 from penstock.control.saved import as_plain, of_plain, restored, saved
 from penstock.control.settings import SafetySettings
+from penstock.control.watch import noticed
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_S = 1.0
+_POLL_CHANGING_S = 0.25  # a new executor is tried out before it gets real work
 _EXECUTORS_S = 180.0  # for the first executors to be there
 _RESTARTS = 5  # of a query that failed, before the run gives up
 
@@ -147,7 +149,7 @@ class LiveRun:
             deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
             next_s = self.began_s + self.settings.interval_s
             while not self.stopping.is_set():
-                time.sleep(_POLL_S)
+                time.sleep(_POLL_CHANGING_S if actuator.reconfiguring else _POLL_S)
                 actuator.poll()
                 self._look_after(running, journal)
                 if feeder.problem is not None:
@@ -291,6 +293,9 @@ class _Brain:
             memory = restored(controller, of_plain(json.loads(self._memory_file.read_text())))
         elif train:
             memory = pretrained(header, controller, memory)
+            # What was measured before the first decision counts: the warm-up may be over already.
+            watched = noticed(header.safety, memory.safety, (), {}, self._measured[0])
+            memory = replace(memory, safety=watched)
         self._journal.append(header)
         self._journal.append(Remembered(memory=as_plain(saved(memory))))
         self._built = controller, memory

@@ -1,10 +1,12 @@
 """From reports of micro-batches to what managers see."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from penstock.runtimes.spark.measures import service, skew, utilisations, waits
-from penstock.runtimes.spark.taps import TaskReport
+from penstock.runtimes.spark.measures import busy_shares, service, skew, utilisations, waits
+from penstock.runtimes.spark.taps import EntryReport, TaskReport, entries, entry_tap
 
 
 def task(busy_s: float) -> TaskReport:
@@ -51,6 +53,40 @@ def test_mean_and_variance_of_service_times_are_recovered_from_tasks(one_stage: 
     found = service(batches, one_stage=one_stage)
     assert found.mean_s == pytest.approx(mean, rel=0.01)
     assert found.variance_s2 == pytest.approx(scv * mean**2, rel=0.08)
+
+
+def on(host: str, busy_s: float) -> EntryReport:
+    return EntryReport(host=host, busy_s=busy_s)
+
+
+def test_a_replica_is_as_busy_as_its_load_whatever_the_batches_begin_and_end_with() -> None:
+    """100 tuples/s of 4 ms on two nodes, in micro-batches of 1 and of 5 s: .2 each, by the law."""
+    for period_s in (1.0, 5.0):
+        share_s = 100 * period_s * 0.004 / 2
+        tasks = [on(host, share_s) for _ in range(6) for host in ("a", "b")]
+        found = busy_shares(["b", "a"], tasks, began_s=50.0, ended_s=50.0 + 6 * period_s)
+        assert found == pytest.approx((0.2, 0.2))
+
+
+def test_a_replica_without_tasks_was_idle_and_without_a_batch_before_nothing_is_known() -> None:
+    assert busy_shares(["a", "b"], [on("a", 1.0), on("gone", 9.0)], began_s=0.0, ended_s=2.0) == (0.5, 0.0)
+    assert busy_shares(["a"], [on("a", 1.0)], began_s=None, ended_s=2.0) is None
+    assert busy_shares([], [], began_s=0.0, ended_s=2.0) is None
+
+
+def test_what_entry_taps_say_is_heard_once(tmp_path: Path) -> None:
+    import pyarrow
+
+    rows = [pyarrow.RecordBatch.from_pydict({"id": [1, 2]})]
+    assert list(entry_tap(str(tmp_path))(iter(rows))) == rows
+    (said,) = entries(tmp_path)
+    assert said.busy_s >= 0
+    assert entries(tmp_path) == ()
+
+
+def test_stages_before_a_shuffle_count_as_service_time() -> None:
+    alone = service([(10, [on("a", 0.5), task(1.0)])], one_stage=False)
+    assert alone.mean_s == pytest.approx(0.15)
 
 
 def test_one_sample_has_a_mean_and_no_variance() -> None:

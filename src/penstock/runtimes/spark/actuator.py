@@ -67,7 +67,8 @@ class _Hands:
     tickets: dict[int, Worker] = field(default_factory=dict)  # nodes asked for, not ready yet
     workers: dict[str, Worker] = field(default_factory=dict)  # by replica
     leaving: set[str] = field(default_factory=set)
-    proven: set[str] = field(default_factory=set)  # replicas that have had a task
+    warm: set[str] = field(default_factory=set)  # replicas that have had a task, be it to try them out
+    sharing: int = 0  # replicas the work is cut for
 
 
 class SparkActuator:
@@ -99,9 +100,9 @@ class SparkActuator:
             self._hands[name] = _Hands(
                 state=settled(setup, replicas, partitions=partitions),
                 workers={worker.name: worker for worker in workers[name]},
-                proven={worker.name for worker in workers[name]},
+                warm={worker.name for worker in workers[name]},
             )
-            self._running.share_among(name, len(replicas))
+            self._share(name, self._hands[name])
 
     def apply(self, verdict: Verdict) -> None:
         for request in verdict.granted:
@@ -135,6 +136,7 @@ class SparkActuator:
             for event in self._noticed(hands, there, alive):
                 self._happened(name, event)
             self._happened(name, Elapsed(at_s=self._now()))
+            self._share(name, hands)
 
     def stop(self) -> None:
         self._slow.shutdown(wait=True, cancel_futures=True)
@@ -159,8 +161,10 @@ class SparkActuator:
             elif replica not in hands.leaving and worker.name not in alive:
                 # A dead executor is started again by its worker; a dead worker is not.
                 events.append(Lost(replica=replica, at_s=now))
-            elif executor is not None and executor.tasks and replica not in hands.proven:
-                events.append(FirstTaskSeen(replica=replica, at_s=now))
+            elif executor is not None and executor.tasks:
+                hands.warm.add(replica)
+                if self._running.served(self._name_of(hands), worker.host):
+                    events.append(FirstTaskSeen(replica=replica, at_s=now))
         return events
 
     def _waiting_for(self, hands: _Hands, ticket: int) -> Command | None:
@@ -171,20 +175,16 @@ class SparkActuator:
 
     def _happened(self, name: str, event: Event) -> None:
         hands = self._hands[name]
-        before = self._proven(hands)
         hands.state, commands = step(hands.state, event)
-        if isinstance(event, FirstTaskSeen):
-            hands.proven.add(event.replica)
-        now = self._proven(hands)
-        if now != before and now:
-            self._running.share_among(name, now)
         for command in commands:
             self._do(name, hands, command)
 
-    @staticmethod
-    def _proven(hands: _Hands) -> int:
-        """Replicas that have had a task: only those get a share of the work."""
-        return sum(1 for replica in hands.state.fleet.replicas if replica.name in hands.proven)
+    def _share(self, name: str, hands: _Hands) -> None:
+        """Cut the work for the replicas that are warm: a cold one would keep all others waiting."""
+        warm = sum(1 for replica in hands.state.fleet.replicas if replica.name in hands.warm)
+        if warm and warm != hands.sharing:
+            hands.sharing = warm
+            self._running.share_among(name, warm)
 
     @staticmethod
     def _name_of(hands: _Hands) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.runtimes.spark.stream_log import Origins
-from penstock.runtimes.spark.taps import TaskReport
+from penstock.runtimes.spark.taps import EntryReport, TaskReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,10 @@ class Service:
     variance_s2: float | None
 
 
-def service(batches: Iterable[tuple[int, Sequence[TaskReport]]], *, one_stage: bool) -> Service:
+Task = TaskReport | EntryReport
+
+
+def service(batches: Iterable[tuple[int, Sequence[Task]]], *, one_stage: bool) -> Service:
     """From (tuples in, tasks) of every micro-batch.
 
     A task that served n tuples in d seconds is one sample of a mean of n service times, so the
@@ -77,15 +80,33 @@ def service(batches: Iterable[tuple[int, Sequence[TaskReport]]], *, one_stage: b
 def utilisations(
     before: Mapping[str, float], now: Mapping[str, float], interval_s: float
 ) -> tuple[float, ...] | None:
-    """Share of the interval each replica was busy; None where none was there all the time.
+    """Share of the interval each executor was in tasks; None where none was there all the time.
 
-    `before` and `now` are seconds busy since the start, by replica. A task counts when it ends, so
+    `before` and `now` are seconds busy since the start, by executor. A task counts when it ends, so
     a long one may count more than the interval.
     """
     there = [host for host in now if host in before]
     if not there or not interval_s > 0:
         return None
     return tuple(max(now[host] - before[host], 0.0) / interval_s for host in sorted(there))
+
+
+def busy_shares(
+    hosts: Sequence[str], tasks: Iterable[Task], *, began_s: float | None, ended_s: float
+) -> tuple[float, ...] | None:
+    """Share of the time each replica was at work on tuples; None where there was no time.
+
+    The time is that of whole micro-batches, from the end of the last one before to the end of
+    the last of these, so that no task is cut in two. What Spark does to begin and end a task is
+    not work on tuples: it does not grow with the load.
+    """
+    if not hosts or began_s is None or not ended_s > began_s:
+        return None
+    busy = dict.fromkeys(sorted(hosts), 0.0)
+    for task in tasks:
+        if task.host in busy:
+            busy[task.host] += task.busy_s
+    return tuple(seconds / (ended_s - began_s) for seconds in busy.values())
 
 
 def skew(loads: Sequence[float] | None) -> float | None:

@@ -9,7 +9,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.executors import Executor, executors
-from penstock.runtimes.spark.measures import service, skew, utilisations, waits
+from penstock.runtimes.spark.measures import Task, busy_shares, service, skew, waits
 from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import Batch
 from penstock.runtimes.spark.topology import Chain
@@ -41,7 +41,7 @@ class SparkMonitor:
         self._deployed: dict[str, Replicas] = {}
         self._last_s = time.time()
         self._finished: list[tuple[float, int]] = []
-        self._busy: dict[str, float] = {}
+        self._ended_s: dict[str, float] = {}  # when each chain's last micro-batch did
         self._reached = {
             name: {stream: running.log(stream).needs(name) for stream in chain.inputs}
             for name, chain in running.chains.items()
@@ -63,7 +63,6 @@ class SparkMonitor:
             self._operator(chain, now_s, interval_s, arrived, reports, there)
             for chain in self._running.chains.values()
         )
-        self._busy = {host: executor.busy_s for host, executor in there.items()}
         self._last_s = now_s
         left = [
             (report.published.published_at_s, report.published.origins)
@@ -112,7 +111,7 @@ class SparkMonitor:
         mine = [report for report in reports if report.chain == chain.name]
         took = waits((report.ended_s, report.waited) for report in mine)
         served = service(
-            ((report.tuples_in, report.tasks) for report in mine),
+            ((report.tuples_in, (*report.entries, *report.tasks)) for report in mine),
             one_stage=not chain.stateful,
         )
         workers = self._actuator.workers(chain.name)
@@ -120,12 +119,11 @@ class SparkMonitor:
         if workers:  # else all were lost, and the last known is what is being repaired
             counts = tuple(sum(1 for worker in workers if worker.kind == kind) for kind in self._kinds)
             self._deployed[chain.name] = Replicas(counts)
-        loads = utilisations(
-            {host: busy for host, busy in self._busy.items() if host in hosts},
-            {host: there[host].busy_s for host in hosts},
-            interval_s,
-        )
         waiting = self._waiting(chain)
+        arrivals = sum(arrived[stream] for stream in chain.inputs)
+        loads = self._loads(chain.name, hosts, mine)
+        if loads is None and hosts and not mine and not waiting and not arrivals:
+            loads = (0.0,) * len(hosts)  # there was nothing to do
         # Nothing finished but something waits: it takes at least as long as the oldest has waited.
         oldest_s = min((batch.published_at_s for batch in waiting if batch.tuples), default=None)
         response = took.mean_s if oldest_s is None or took.mean_s is not None else now_s - oldest_s
@@ -133,7 +131,7 @@ class SparkMonitor:
             operator=chain.name,
             at_s=now_s,
             replicas=self._deployed[chain.name],
-            arrival_rate=sum(arrived[s] for s in chain.inputs) / interval_s if interval_s > 0 else None,
+            arrival_rate=arrivals / interval_s if interval_s > 0 else None,
             response_time_s=response,
             utilisation=max(loads) if loads else None,
             response_time_p95_s=took.p95_s,
@@ -143,6 +141,17 @@ class SparkMonitor:
             skew=skew(loads),
             utilisation_by_replica=loads,
         )
+
+    def _loads(
+        self, chain: str, hosts: Sequence[str], reports: Sequence[BatchReport]
+    ) -> tuple[float, ...] | None:
+        if not reports:
+            return None
+        began_s, ended_s = self._ended_s.get(chain), reports[-1].ended_s
+        self._ended_s[chain] = ended_s
+        tasks: list[Task] = [task for report in reports for task in report.tasks]
+        tasks += [task for report in reports for task in report.entries]
+        return busy_shares(hosts, tasks, began_s=began_s, ended_s=ended_s)
 
     def _waiting(self, chain: Chain) -> list[Batch]:
         """Batches published to a chain that it has not finished."""

@@ -5,6 +5,8 @@ the monitor reads.
 """
 
 import json
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -14,12 +16,22 @@ from typing import TYPE_CHECKING
 
 from penstock.files import write_whole
 from penstock.runtimes.spark.cluster import ClusterError
-from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in
+from penstock.runtimes.spark.log_source import FORMAT, Intake, LogSource, intake_in
 from penstock.runtimes.spark.offsets import at_rest, consumed
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
 from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
-from penstock.runtimes.spark.taps import REPORT_SCHEMA, TaskReport, exit_tap, inner_tap, report_of, warm_tap
+from penstock.runtimes.spark.taps import (
+    REPORT_SCHEMA,
+    EntryReport,
+    TaskReport,
+    entries,
+    entry_tap,
+    exit_tap,
+    inner_tap,
+    report_of,
+    warm_tap,
+)
 from penstock.runtimes.spark.topology import App, Chain
 
 if TYPE_CHECKING:
@@ -38,7 +50,8 @@ class BatchReport:
     ended_s: float
     waited: tuple[tuple[float, int], ...]  # (moment tuples were published to it, how many)
     reached: Mapping[str, int]  # stream -> the first batch not taken yet
-    tasks: tuple[TaskReport, ...]
+    tasks: tuple[TaskReport, ...]  # of the last stage
+    entries: tuple[EntryReport, ...]  # of stages before a shuffle
     published: Batch | None  # None when there was nothing, or it was published before a crash
 
     @property
@@ -81,6 +94,9 @@ class RunningApp:
             readers = app.readers(stream)
             # The monitor counts what is published, so nothing goes before it has seen it.
             self.log(stream).create((*readers, MONITOR) if readers else ())
+        for name in self.chains:
+            self._entry(name).mkdir(parents=True, exist_ok=True)
+        self._served: dict[str, set[str]] = {name: set() for name in self.chains}
 
     def log(self, stream: str) -> StreamLog:
         return StreamLog(self.work / "streams" / stream)
@@ -106,12 +122,19 @@ class RunningApp:
                 raise ClusterError(f"no executor for '{name}' within {within_s:g} s; see the workers' logs")
 
     def warm(self, name: str, executors: int) -> None:
-        """Let idle executors of a chain start their Python and load what the taps need.
+        """Let idle executors of a chain try its work on a few tuples, whose results go nowhere.
 
         The first task of a new executor takes seconds; a micro-batch would wait for it.
         """
-        frame = self.spark.range(0, executors, 1, executors)
-        frame.mapInArrow(warm_tap, frame.schema, profile=self._profiles[name]).collect()
+        try:
+            self._try_out(self.chains[name], executors)
+        except Exception:  # not every operator runs outside a stream; then at least Python is started
+            frame = self.spark.range(0, executors, 1, executors)
+            frame.mapInArrow(warm_tap, frame.schema, profile=self._profiles[name]).collect()
+
+    def served(self, chain: str, host: str) -> bool:
+        """Whether a node has processed tuples for this chain."""
+        return host in self._served[chain]
 
     def start(self) -> None:
         for name in self.chains:
@@ -121,7 +144,7 @@ class RunningApp:
         chain = self.chains[name]
         self._set_intake(name, replace(intake_in(self._intake(name)), held=False))
         frames = [self._read(chain, stream) for stream in chain.inputs]
-        result = self._transformed(chain, frames)
+        result = self._transformed(chain, frames, self._entry(name))
         self._schemas[chain.output] = result.schema.json()
         # A query takes the number of its state's partitions from here when it first starts.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(state_partitions(chain.max_replicas)))
@@ -170,6 +193,32 @@ class RunningApp:
                 return False
         return True
 
+    def _try_out(self, chain: Chain, executors: int) -> None:
+        apart = self.spark.newSession()  # its own settings: others start queries meanwhile
+        apart.dataSource.register(LogSource)
+        apart.conf.set("spark.sql.shuffle.partitions", str(executors))
+        frames = [
+            apart.read.format(FORMAT)
+            .option("path", str(self.log(stream).root))
+            .option("schema", self._schemas[stream])
+            .option("parts", str(executors))
+            .load()
+            for stream in chain.inputs
+        ]
+        kept = [
+            frame.mapInArrow(warm_tap, frame.schema, profile=self._profiles[chain.name]) for frame in frames
+        ]
+        tried = Path(tempfile.mkdtemp(dir=self.work))
+        try:
+            self._transformed(chain, kept, tried).mapInArrow(
+                exit_tap(str(tried)), REPORT_SCHEMA, profile=self._profiles[chain.name]
+            ).collect()
+        finally:
+            shutil.rmtree(tried, ignore_errors=True)
+
+    def _entry(self, chain: str) -> Path:
+        return self.work / "entries" / chain
+
     def _intake(self, chain: str) -> Path:
         return self.work / "intake" / f"{chain}.json"
 
@@ -194,8 +243,8 @@ class RunningApp:
             .load()
         )
 
-    def _transformed(self, chain: Chain, frames: "list[DataFrame]") -> "DataFrame":
-        result = self._bound_first_stage(chain, frames)
+    def _transformed(self, chain: Chain, frames: "list[DataFrame]", words: Path) -> "DataFrame":
+        result = self._bound_first_stage(chain, frames, words)
         for position, operator in enumerate(chain.operators):
             result = [operator.transform(*result)]
             if operator is not chain.operators[-1]:
@@ -204,15 +253,17 @@ class RunningApp:
                 result = [only.mapInArrow(tap, only.schema, profile=self._profiles[chain.name])]
         return result[0]
 
-    def _bound_first_stage(self, chain: Chain, frames: "list[DataFrame]") -> "list[DataFrame]":
+    def _bound_first_stage(self, chain: Chain, frames: "list[DataFrame]", words: Path) -> "list[DataFrame]":
         """A stateful operator shuffles: the stage before needs a tap of its own to run in the right place."""
         if not chain.operators[0].stateful:
             return frames
-        tap = inner_tap("input", -1)
+        tap = entry_tap(str(words))
         return [frame.mapInArrow(tap, frame.schema, profile=self._profiles[chain.name]) for frame in frames]
 
     def _publish(self, chain: Chain, batch: "DataFrame", epoch: int) -> None:
         tasks = tuple(report_of(row) for row in batch.collect())
+        before = entries(self._entry(chain.name))
+        self._served[chain.name] |= {task.host for task in before} | {task.host for task in tasks}
         ranges = consumed(self.checkpoint(chain.name), epoch)
         inputs = [
             batch for stream, (start, end) in ranges.items() for batch in self.log(stream).batches(start, end)
@@ -235,6 +286,7 @@ class RunningApp:
                 waited=tuple((one.published_at_s, one.tuples) for one in inputs),
                 reached=reached,
                 tasks=tasks,
+                entries=before,
                 published=published,
             )
         )

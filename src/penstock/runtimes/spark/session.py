@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.runtimes.spark.cluster import LOOPBACK, POOL
+from penstock.runtimes.spark.daemon import DAEMON
 from penstock.runtimes.spark.java import environment
 from penstock.runtimes.spark.log_source import LogSource
 
@@ -49,6 +50,7 @@ def session(
         "spark.driver.extraJavaOptions": "-Xss8m",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.warehouse.dir": str(work / "warehouse"),
+        "spark.python.daemon.module": DAEMON,
     }
     if local:
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}

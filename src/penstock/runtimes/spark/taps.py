@@ -4,7 +4,8 @@ An operator's last stage ends in the exit tap: it writes what the operator gives
 stream log and passes on one row per task that says what was written and how long it took.
 So the driver collects a few rows, and only what a successful task wrote is ever published.
 Inner taps stand between operators that share a query; they leave word for the exit tap of
-their task in a file on the node.
+their task in a file on the node. A stage before a shuffle begins with an entry tap, which
+leaves word for the driver.
 """
 
 import json
@@ -53,6 +54,14 @@ class TaskReport:
     @property
     def busy_s(self) -> float:
         return self.ended_s - self.began_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryReport:
+    """One task of a stage before a shuffle."""
+
+    host: str
+    busy_s: float
 
 
 def report_of(row: "Row") -> TaskReport:
@@ -112,13 +121,36 @@ def inner_tap(operator: str, position: int) -> Tap:
     return tap
 
 
+def entry_tap(directory: str) -> Tap:
+    """Says in a file of this directory how long its task took; changes nothing."""
+
+    def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        began = time.perf_counter()
+        yield from batches
+        word = {"host": host(), "busy_s": time.perf_counter() - began}
+        unfinished = Path(directory) / uuid.uuid4().hex
+        unfinished.write_text(json.dumps(word))
+        unfinished.rename(unfinished.with_suffix(".json"))
+
+    return tap
+
+
+def entries(directory: Path) -> tuple[EntryReport, ...]:
+    """What entry taps have said since the last call."""
+    found = []
+    for path in directory.glob("*.json"):
+        found.append(EntryReport(**json.loads(path.read_text())))
+        path.unlink()
+    return tuple(found)
+
+
 def warm_tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
-    """Loads what real taps will need, and keeps its executor for a moment, so that others get their own."""
+    """Keeps its executor for a moment, so that others get a task of their own."""
     from pyarrow import parquet
 
-    _ = parquet.ParquetWriter
-    time.sleep(1.0)
+    _ = parquet.ParquetWriter  # what the exit tap will need
     yield from batches
+    time.sleep(0.2)
 
 
 def host() -> str:
