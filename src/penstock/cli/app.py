@@ -7,7 +7,7 @@ import typer
 from pydantic import ValidationError
 
 import penstock
-from penstock.cli import bench, compare, replay, reproduce, run, simulate, sweep, trace
+from penstock.cli import bench, compare, order, replay, reproduce, run, simulate, sweep, trace
 from penstock.domain.errors import InputError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("sweep")(sweep.sweep)
 app.command("replay")(replay.replay)
 app.command("bench")(bench.bench)
+app.add_typer(order.app, name="order")
 app.add_typer(trace.app, name="trace")
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C

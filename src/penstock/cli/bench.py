@@ -13,12 +13,15 @@ from penstock.experiments.bench import STAGES, Figure, run_benchmarks
 
 def bench(
     what: Annotated[
-        str, typer.Argument(help="simulator, or data: the pipeline and sweeps on Spark.")
+        str,
+        typer.Argument(
+            help="simulator, data (the pipeline and sweeps on Spark) or spark (the cost of taps)."
+        ),
     ] = "simulator",
     threads: options.ThreadsOption = None,
     json_output: options.JsonOption = False,
 ) -> int:
-    """Measure the simulator against plain Python, or the data pipeline against pandas and a process pool.
+    """Measure speed against the plain way: plain Python, pandas and a process pool, Spark without taps.
 
     Exit status 1 when a figure misses what is wanted of it.
     """
@@ -60,4 +63,8 @@ def _benchmark(what: str, threads: int) -> tuple[int, Callable[[Callable[[str], 
         from penstock.experiments import bench_data
 
         return bench_data.STAGES, lambda stage: bench_data.run_data_benchmarks(stage=stage)
-    raise InputError(f"bench '{what}': unknown; choose simulator or data")
+    if what == "spark":
+        from penstock.experiments import bench_spark
+
+        return bench_spark.STAGES, lambda stage: bench_spark.run_spark_benchmarks(stage=stage)
+    raise InputError(f"bench '{what}': unknown; choose simulator, data or spark")

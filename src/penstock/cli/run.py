@@ -67,6 +67,29 @@ def run(
     max_replicas: Annotated[
         int, typer.Option("--max-replicas", min=1, help="Replicas an operator may have at most.")
     ] = 3,
+    nodes: Annotated[
+        str,
+        typer.Option(
+            "--nodes",
+            help="Node types on offer, as NAME:SPEEDUP:PRICE, separated by commas; :SLOTS limits how many "
+            "replicas one can host, as in slow:1:1,fast:2:2.5:4. Replicas start on the first.",
+        ),
+    ] = "standard:1:1",
+    max_nodes: Annotated[
+        int | None, typer.Option("--max-nodes", min=1, help="Replicas of all operators together.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", help="Price of all replicas together, per hour.")
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="A standalone master that runs on this machine already (spark://127.0.0.1:7077); replicas "
+            "join it. An embedded cluster if left out.",
+        ),
+    ] = None,
     interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 5.0,
     force_scaling: Annotated[
         bool,
@@ -80,10 +103,12 @@ def run(
     """Run an application on an embedded Spark cluster, measured and scaled while data flows.
 
     Example: penstock run top-routes --input trips.csv --until-done --out my-run
+
+    While it runs, `penstock order my-run pause` and the like tell its controller what to do.
     """
     from penstock.live.applications import Load, application, export_results, feeder
     from penstock.live.run import LiveRun, RunError
-    from penstock.live.settings import LiveSettings
+    from penstock.live.settings import LiveSettings, node_kinds
     from penstock.runtimes.spark.cluster import ClusterError
 
     if input_file is not None and not input_file.is_file():
@@ -98,6 +123,10 @@ def run(
     settings = LiveSettings(
         out=out,
         policy=policy,
+        kinds=node_kinds(nodes),
+        master=master,
+        max_nodes=max_nodes,
+        max_cost=max_cost,
         minutes=minutes,
         until_done=until_done or minutes is None,
         advise=advise,

@@ -28,6 +28,7 @@ from penstock.experiments.controllers import OperatorSpec, PolicySpec, build_con
 from penstock.experiments.pretrain import model_of, pretrained, specs_of
 from penstock.files import write_whole
 from penstock.journal_file import JournalFile, read_journal
+from penstock.live.orders import ORDERS, taken
 from penstock.live.record import Interval, Summary, row, summary
 from penstock.live.settings import MODEL_FREE, LiveSettings
 from penstock.perf.latency import naive_shares
@@ -99,7 +100,7 @@ class LiveRun:
         settings.out.mkdir(parents=True, exist_ok=True)
         kinds = {kind.name: kind for kind in settings.kinds}
         with (
-            LocalCluster(work=self.work / "cluster", kinds=kinds, port=settings.master_port) as cluster,
+            LocalCluster(work=self.work / "cluster", kinds=kinds, master=settings.master) as cluster,
             JournalFile(settings.out / "journal.jsonl") as journal,
         ):
             self.said("cluster up; waiting for executors")
@@ -137,7 +138,7 @@ class LiveRun:
 
         actuator = SparkActuator(running, spark, cluster, names, ended=ended)
         actuator.adopt(workers)
-        running.summon(within_s=_EXECUTORS_S)
+        running.summon(within_s=_EXECUTORS_S, check=cluster.check)
         running.start()
         monitor = SparkMonitor(running, spark, actuator, names)
         feeder = self.feeder_of({source: Feed(running.log(source)) for source in self.app.sources})
@@ -235,8 +236,9 @@ class _Brain:
             self._journal.append(Noted(at_s=seen.at_s, text=why))
             return Interval(seen=seen, reasons=(why,), changed=()), Verdict(())
         controller, memory = self._built
-        made, memory = plan(controller, memory, seen)
-        self._journal.append(Ticked(seen=seen, plan=made))
+        orders = taken(self._live.work / ORDERS)
+        made, memory = plan(controller, memory, seen, orders)
+        self._journal.append(Ticked(seen=seen, orders=orders, plan=made))
         self._built = controller, memory
         write_whole(self._memory_file, json.dumps(as_plain(saved(memory))))
         verdict = self._forced(seen) if self._live.settings.chaos else made.to_do
@@ -332,6 +334,8 @@ class _Brain:
             warm_up_s=settings.warm_up_s,
             scale_in_window_s=settings.scale_in_window_s,
             max_replicas={o.name: o.max_replicas for o in operators},
+            max_cost=settings.max_cost,
+            max_nodes=settings.max_nodes,
         )
         return header_of(
             policies,

@@ -35,7 +35,9 @@ class LiveSettings:
     bucket: bool = False  # a token bucket grants changes, at these shares of the objective
     bucket_low: float = 0.5
     bucket_high: float = 0.9
-    master_port: int = 0
+    master: str | None = None  # of a cluster that runs already; None: an embedded one
+    max_cost: float | None = None  # price of all replicas together
+    max_nodes: int | None = None  # replicas of all operators together
     chaos: bool = False  # force a change at every interval, to show that results stay the same
 
     def __post_init__(self) -> None:
@@ -50,3 +52,25 @@ class LiveSettings:
                 raise InputError(f"replicas={count}; at least one replica must run")
         if not self.kinds:
             raise InputError("no node types; at least one is needed")
+
+
+def node_kinds(text: str) -> tuple[NodeKind, ...]:
+    """Node types as a command line names them: `NAME:SPEEDUP:PRICE[:SLOTS]`, separated by commas."""
+    kinds: list[NodeKind] = []
+    for word in (word.strip() for word in text.split(",") if word.strip()):
+        name, *numbers = word.split(":")
+        try:
+            speedup, price, *slots = (float(number) for number in numbers)
+            if not name or len(slots) > 1 or any(slot != int(slot) for slot in slots):
+                raise ValueError
+        except (ValueError, OverflowError) as problem:
+            raise InputError(
+                f"node type '{word}': NAME:SPEEDUP:PRICE or NAME:SPEEDUP:PRICE:SLOTS is expected"
+            ) from problem
+        if not (isfinite(speedup) and isfinite(price)):
+            raise InputError(f"node type '{word}': speedup and price must be finite")
+        limit = {"slots": int(slots[0])} if slots else {}
+        kinds.append(NodeKind(name=name, speedup=speedup, price=price, **limit))
+    if len({kind.name for kind in kinds}) < len(kinds):
+        raise InputError(f"node types '{text}': a name is given twice")
+    return tuple(kinds)

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from penstock.domain.errors import InputError
 from penstock.runtimes.spark.java import command, environment
@@ -26,6 +27,8 @@ POOL = "pool"  # tag of the worker for stages no operator owns
 SPEED_VARIABLE = "PENSTOCK_NODE_SPEED"
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
+_REGISTERED = "Successfully registered with master"
+_MASTER_ANSWERS_S = 5.0
 
 
 class ClusterError(RuntimeError):
@@ -91,13 +94,15 @@ class _Process:
 class LocalCluster:
     """A standalone master and tagged workers on loopback, and the end of them all.
 
+    With `master`, the URL of one that runs on this machine already, the workers join that one.
     Every process belongs to one process group with a warden in it that reads a pipe from us:
     when we end, however we end, the pipe closes and the warden kills the group.
     """
 
     work: Path
     kinds: Mapping[str, NodeKind]
-    port: int = 0  # 0: any that is free
+    port: int = 0  # of a master of our own; 0: any that is free
+    master: str | None = None
     start_timeout_s: float = 60.0
     _processes: dict[str, _Process] = field(default_factory=dict)
     _warden: "subprocess.Popen[bytes] | None" = None
@@ -105,24 +110,27 @@ class LocalCluster:
     _started: int = 0
 
     def start(self) -> "LocalCluster":
-        """Start the master and the pool's worker, and wait until both answer."""
+        """Start the master, unless there is one, and the pool's worker; wait until both answer."""
         if self._warden is not None:
             raise ClusterError("the cluster has been started already")
         self.work.mkdir(parents=True, exist_ok=True)
         master = command(_MASTER)  # names a missing Java before anything runs
-        self.port = _free_port(self.port)
-        self._web_port = _free_port(0)
+        if self.master is not None:
+            check_master(self.master)
+        else:
+            self.port, self._web_port = _free_port(self.port), _free_port(0)
         self._warden = subprocess.Popen(
             [sys.executable, "-c", "import os, sys; sys.stdin.buffer.read(); os.killpg(0, 9)"],
             stdin=subprocess.PIPE,
             process_group=0,
         )
         try:
-            where = ("--host", LOOPBACK, "--port", str(self.port), "--webui-port", str(self._web_port))
-            self._launch("master", None, (*master, *where), {"SPARK_LOCAL_IP": LOOPBACK})
-            self._wait("the master", lambda: self.state() is not None)
-            self.acquire(POOL, "")
-            self._wait("the pool's worker", lambda: bool((self.state() or {}).get("aliveworkers")))
+            if self.master is None:
+                where = ("--host", LOOPBACK, "--port", str(self.port), "--webui-port", str(self._web_port))
+                self._launch("master", None, (*master, *where), {"SPARK_LOCAL_IP": LOOPBACK})
+                self._wait("the master", lambda: self.state() is not None)
+            pool = self._processes[self.acquire(POOL, "").name]
+            self._wait("the pool's worker", lambda: _REGISTERED in pool.log.read_text(errors="replace"))
         except BaseException:
             self.stop()
             raise
@@ -136,10 +144,10 @@ class LocalCluster:
 
     @property
     def master_url(self) -> str:
-        return f"spark://{LOOPBACK}:{self.port}"
+        return self.master or f"spark://{LOOPBACK}:{self.port}"
 
     def state(self) -> dict[str, Any] | None:
-        """What the master says of itself, or None while it does not answer."""
+        """What our own master says of itself, or None while it does not answer."""
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self._web_port}/json/", timeout=5) as answer:
                 said: dict[str, Any] = json.load(answer)
@@ -196,6 +204,12 @@ class LocalCluster:
         """Of the worker's process, for tests that kill it."""
         return self._processes[worker.name].handle.pid
 
+    def check(self) -> None:
+        """Raise when a process ended that nobody ended."""
+        for name, process in self._processes.items():
+            if process.handle.poll() is not None:
+                raise ClusterError(f"{name} ended: {_last_words(process.log)}; see {process.log}")
+
     def stop(self) -> None:
         """End every process; calling it twice does no harm."""
         for process in self._processes.values():
@@ -234,9 +248,7 @@ class LocalCluster:
     def _wait(self, what: str, ready: Any) -> None:
         deadline = time.monotonic() + self.start_timeout_s
         while not ready():
-            for name, process in self._processes.items():
-                if process.handle.poll() is not None:
-                    raise ClusterError(f"{name} ended at once: {_last_words(process.log)}; see {process.log}")
+            self.check()
             if time.monotonic() > deadline:
                 raise ClusterError(
                     f"{what} did not come up within {self.start_timeout_s:g} s; see {self.work / 'logs'}"
@@ -247,6 +259,27 @@ class LocalCluster:
         process = self._processes.get(worker.name)
         if process is not None and process.handle.poll() is None:
             os.kill(process.handle.pid, number)
+
+
+def check_master(url: str) -> None:
+    """Whether a master answers there, and workers of this machine can join it."""
+    parts = urlsplit(url)
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError as problem:
+        raise InputError(f"master '{url}': {problem}") from problem
+    if parts.scheme != "spark" or not host or port is None or parts.path:
+        raise InputError(f"master '{url}': not a standalone master; it looks like spark://127.0.0.1:7077")
+    try:
+        with socket.create_connection((host, port), timeout=_MASTER_ANSWERS_S) as connection:
+            there, here = connection.getpeername()[0], connection.getsockname()[0]
+    except OSError as problem:
+        raise ClusterError(f"master {url}: does not answer: {problem.strerror or problem}") from problem
+    if there != here and not there.startswith("127."):
+        raise InputError(
+            f"master '{url}': it runs on another machine, which cannot reach workers on loopback; "
+            "penstock.attach controls a query there"
+        )
 
 
 def _free_port(wanted: int) -> int:

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,8 +108,11 @@ class RunningApp:
         """From the next micro-batch on, the chain's input is cut into as many parts as it has replicas."""
         self._set_intake(chain, replace(intake_in(self._intake(chain)), parts=replicas))
 
-    def summon(self, within_s: float) -> None:
-        """Give every chain's executors a first task: Spark starts none before there is one for it."""
+    def summon(self, within_s: float, check: Callable[[], None] = lambda: None) -> None:
+        """Give every chain's executors a first task: Spark starts none before there is one for it.
+
+        `check` raises when it is no use to wait any longer.
+        """
         threads = {
             name: threading.Thread(target=self.warm, args=(name, 1), daemon=True) for name in self.chains
         }
@@ -117,9 +120,13 @@ class RunningApp:
             thread.start()
         deadline_s = time.monotonic() + within_s
         for name, thread in threads.items():
-            thread.join(max(deadline_s - time.monotonic(), 0.0))
-            if thread.is_alive():
-                raise ClusterError(f"no executor for '{name}' within {within_s:g} s; see the workers' logs")
+            while thread.is_alive():
+                check()
+                if time.monotonic() > deadline_s:
+                    raise ClusterError(
+                        f"no executor for '{name}' within {within_s:g} s; see the workers' logs"
+                    )
+                thread.join(0.5)
 
     def warm(self, name: str, executors: int) -> None:
         """Let idle executors of a chain try its work on a few tuples, whose results go nowhere.

@@ -1,0 +1,112 @@
+"""`penstock order`: a person's word to a running controller."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import screen
+from penstock.domain.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.control.journal import Header
+    from penstock.control.settings import Order
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Tell a running controller what to do: it obeys at its next interval and writes it down.",
+)
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Folder of the run (--out of `penstock run`).")
+]
+
+
+@app.command()
+def pause(
+    run: RunArgument,
+    minutes: Annotated[float, typer.Option("--minutes", help="Change nothing for so long.")] = 10.0,
+) -> None:
+    """Let replicas be as they are for a while."""
+    from penstock.control.settings import Pause
+
+    if not 0 < minutes < float("inf"):
+        raise InputError(f"--minutes {minutes}: a pause takes some time, and ends")
+    _header(run)
+    _give(run, Pause(until_s=time.time() + 60 * minutes), f"paused for {minutes:g} minutes")
+
+
+@app.command()
+def resume(run: RunArgument) -> None:
+    """End a pause early."""
+    from penstock.control.settings import Resume
+
+    _header(run)
+    _give(run, Resume(), "resumed")
+
+
+@app.command()
+def override(
+    run: RunArgument,
+    operator: Annotated[str, typer.Argument(help="An operator, or the first of a chain.")],
+    replicas: Annotated[
+        str, typer.Argument(help="How many; one number per node type, separated by commas, if several.")
+    ],
+) -> None:
+    """Run exactly so many replicas of an operator, whatever the policies say, until lifted.
+
+    Example: penstock order out/run override heavy 3
+    """
+    from penstock.control.settings import Override
+    from penstock.domain.deployment import Replicas
+
+    header = _header(run)
+    try:
+        counts = tuple(int(word) for word in replicas.split(","))
+    except ValueError as problem:
+        raise InputError(f"replicas '{replicas}': whole numbers are expected") from problem
+    kinds = [kind.name for kind in header.node_types]
+    if len(counts) != len(kinds):
+        raise InputError(
+            f"replicas '{replicas}': one number for each node type is expected: {', '.join(kinds)}"
+        )
+    if min(counts) < 0 or not 1 <= sum(counts) <= _most(header, operator):
+        raise InputError(f"replicas '{replicas}': '{operator}' can have 1 to {_most(header, operator)}")
+    _give(run, Override(operator=operator, target=Replicas(counts)), f"{operator}: {replicas} from now on")
+
+
+@app.command()
+def lift(run: RunArgument, operator: Annotated[str, typer.Argument(help="The operator.")]) -> None:
+    """Let the policies decide about an operator again."""
+    from penstock.control.settings import Lift
+
+    _most(_header(run), operator)
+    _give(run, Lift(operator=operator), f"{operator}: decided by its policy again")
+
+
+def _give(run: Path, order: "Order", said: str) -> None:
+    from penstock.live.orders import ORDERS, give
+
+    give(run / "work" / ORDERS, order)
+    screen.out.print(f"{said}; obeyed at the next interval")
+
+
+def _header(run: Path) -> "Header":
+    """How the controller that runs there was built."""
+    from penstock.control.journal import Header
+    from penstock.journal_file import read_journal
+
+    if (run / "summary.json").exists():
+        raise InputError(f"{run}: that run has ended")
+    headers = [entry for entry in read_journal(run / "journal.jsonl") if isinstance(entry, Header)]
+    if not headers:
+        raise InputError(f"{run}: its controller is still measuring; try again in a while")
+    return headers[-1]
+
+
+def _most(header: "Header", operator: str) -> int:
+    """Replicas an operator may have."""
+    limits = header.safety.max_replicas
+    if operator not in limits:
+        raise InputError(f"operator '{operator}': unknown; choose one of {', '.join(limits)}")
+    return limits[operator]
