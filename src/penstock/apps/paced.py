@@ -17,6 +17,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from penstock.control.reconfiguration import Method
 from penstock.domain.application import Application, Operator
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
@@ -34,7 +35,14 @@ SCHEMA = "id long, entered_s double"
 _STEP_S = 0.02  # longest sleep: results leave, and a task can be stopped, that often
 
 
-def paced(graph: Application, *, objective: Objective, slowdown: float = 1.0, seed: int = 0) -> App:
+def paced(
+    graph: Application,
+    *,
+    objective: Objective,
+    slowdown: float = 1.0,
+    seed: int = 0,
+    protocol: Method = Method.LIVE,
+) -> App:
     """The graph with operators that take their service times, `slowdown` times as long.
 
     Every stream carries all that leaves its origin: behind a diamond of three branches, every
@@ -55,6 +63,7 @@ def paced(graph: Application, *, objective: Objective, slowdown: float = 1.0, se
             _transform(operator, slowdown, seed),
             *(streams[name] for name in graph.upstream(operator.name)),
             max_replicas=operator.max_replicas,
+            protocol=protocol,
         )
     for sink in graph.sinks:
         app.sink(sink.name, _only(graph, sink.name, streams))

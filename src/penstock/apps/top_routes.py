@@ -38,6 +38,7 @@ from penstock.apps.routes import (
     order,
     raised,
 )
+from penstock.control.reconfiguration import Method
 from penstock.domain.objective import Objective
 from penstock.files import write_whole
 from penstock.runtimes.spark.stream_log import StreamLog
@@ -71,17 +72,24 @@ _LEADERS_SCHEMA = (
 _CHANGE_SCHEMA = "pickup_s long, dropoff_s long, entered_s double, routes array<long>"
 
 
-def top_routes(*, objective: Objective | None = None, max_replicas: int = 3) -> App:
+def top_routes(
+    *, objective: Objective | None = None, max_replicas: int = 3, protocol: Method = Method.LIVE
+) -> App:
     """The application; only globalRank cannot be replicated."""
     app = App("top-routes", objective=objective or Objective(response_time_s=3))
     stream = app.source(SOURCE, schema=SOURCE_SCHEMA)
-    stream = app.operator("parser", parser, stream, max_replicas=max_replicas)
-    stream = app.operator("metronome", metronome, stream, max_replicas=max_replicas, fused=True)
+    for name, transform, fused in (
+        ("parser", parser, False),
+        ("metronome", metronome, True),
+        ("filterByCoordinates", filter_by_coordinates, True),
+        ("computeRouteID", compute_route_id, True),
+    ):
+        stream = app.operator(
+            name, transform, stream, max_replicas=max_replicas, fused=fused, protocol=protocol
+        )
     stream = app.operator(
-        "filterByCoordinates", filter_by_coordinates, stream, max_replicas=max_replicas, fused=True
+        "countByWindow", count_by_window, stream, max_replicas=max_replicas, stateful=True, protocol=protocol
     )
-    stream = app.operator("computeRouteID", compute_route_id, stream, max_replicas=max_replicas, fused=True)
-    stream = app.operator("countByWindow", count_by_window, stream, max_replicas=max_replicas, stateful=True)
     stream = app.operator("partialRank", partial_rank, stream, max_replicas=max_replicas, fused=True)
     stream = app.operator(RESULTS, global_rank, stream, max_replicas=1, stateful=True)
     app.sink("ranking", stream)

@@ -15,7 +15,8 @@ def bench(
     what: Annotated[
         str,
         typer.Argument(
-            help="simulator, data (the pipeline and sweeps on Spark) or spark (the cost of taps)."
+            help="simulator, data (the pipeline and sweeps on Spark), spark (the cost of taps) or "
+            "reconfigurations (how long they take)."
         ),
     ] = "simulator",
     threads: options.ThreadsOption = None,
@@ -67,4 +68,8 @@ def _benchmark(what: str, threads: int) -> tuple[int, Callable[[Callable[[str], 
         from penstock.experiments import bench_spark
 
         return bench_spark.STAGES, lambda stage: bench_spark.run_spark_benchmarks(stage=stage)
-    raise InputError(f"bench '{what}': unknown; choose simulator, data or spark")
+    if what == "reconfigurations":
+        from penstock.live import bench as live
+
+        return live.STAGES, lambda stage: live.run_reconfigurations(stage=stage)
+    raise InputError(f"bench '{what}': unknown; choose simulator, data, spark or reconfigurations")

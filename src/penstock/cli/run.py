@@ -91,6 +91,14 @@ def run(
         ),
     ] = None,
     interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 5.0,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            help="How replicas change: live (executors come and go, the query goes on) or pause-and-resume "
+            "(stop, repartition the state, start).",
+        ),
+    ] = "live",
     force_scaling: Annotated[
         bool,
         typer.Option(
@@ -106,6 +114,7 @@ def run(
 
     While it runs, `penstock order my-run pause` and the like tell its controller what to do.
     """
+    from penstock.control.reconfiguration import Method
     from penstock.live.applications import Load, application, export_results, feeder
     from penstock.live.run import LiveRun, RunError
     from penstock.live.settings import LiveSettings, node_kinds
@@ -118,7 +127,10 @@ def run(
         raise InputError(f"--out {out}: a finished run is there; give another folder, or remove it")
     if application_policy not in ("grant-all", "token-bucket"):
         raise InputError(f"--application-policy '{application_policy}': choose grant-all or token-bucket")
-    app = application(name, slo_s=slo, max_replicas=max_replicas)
+    methods = [method.value for method in Method]
+    if protocol not in methods:
+        raise InputError(f"--protocol '{protocol}': choose {' or '.join(methods)}")
+    app = application(name, slo_s=slo, max_replicas=max_replicas, protocol=Method(protocol))
     seconds = 60 * minutes if minutes is not None else 240.0
     settings = LiveSettings(
         out=out,

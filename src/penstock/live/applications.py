@@ -11,6 +11,7 @@ from penstock.apps.replay import Replayer
 from penstock.apps.schedule import ByRates, ByTimes, Schedule, Shape
 from penstock.apps.top_routes import RESULTS, SOURCE, export, top_routes
 from penstock.apps.tuples import GeneratedTrips, Ids, RecordedTrips, Tuples
+from penstock.control.reconfiguration import Method
 from penstock.data.traces import read_trace
 from penstock.domain.application import Application, Operator, pipeline
 from penstock.domain.errors import InputError
@@ -74,17 +75,19 @@ class Feeding(Replayer):
         return None if self.failure is None else str(self.failure)
 
 
-def application(name: str, *, slo_s: float | None, max_replicas: int) -> App:
+def application(name: str, *, slo_s: float | None, max_replicas: int, protocol: Method = Method.LIVE) -> App:
     """An application by name, with its own objective unless another is given."""
+    objective = Objective(response_time_s=10.0 if slo_s is None else slo_s)
     if name == TOP_ROUTES:
-        return top_routes(objective=Objective(response_time_s=slo_s or 10.0), max_replicas=max_replicas)
-    objective = Objective(response_time_s=slo_s or 10.0)
+        return top_routes(objective=objective, max_replicas=max_replicas, protocol=protocol)
     if name == PACED:
-        return paced(three_operators(max_replicas), objective=objective)
+        return paced(three_operators(max_replicas), objective=objective, protocol=protocol)
     graph = name.removeprefix("paced-")
     if graph not in GRAPHS:
         raise InputError(f"application '{name}': unknown; choose one of {', '.join(APPLICATIONS)}")
-    return paced(graph_named(graph, max_replicas), objective=objective, slowdown=_PACED_SLOWDOWN)
+    return paced(
+        graph_named(graph, max_replicas), objective=objective, slowdown=_PACED_SLOWDOWN, protocol=protocol
+    )
 
 
 def three_operators(max_replicas: int) -> Application:
