@@ -10,13 +10,8 @@ import pytest
 from penstock.apps.named import APPLICATIONS, application_named
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
-from penstock.experiments.managed import (
-    APPLICATION_POLICIES,
-    Setting,
-    label,
-    run_any,
-    tuned_configuration,
-)
+from penstock.experiments.application_managers import APPLICATION_POLICIES
+from penstock.experiments.managed import Setting, label, run_any, tuned_configuration
 from penstock.experiments.presets import scenario
 from penstock.experiments.run import run_spec
 from penstock.experiments.spec import Spec
