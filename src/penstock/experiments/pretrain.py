@@ -90,7 +90,7 @@ def pretrained(
     trained = dict(memory.managers.operators)
     rngs = np.random.default_rng(seed).spawn(len(spec.operators))
     for one, rng in zip(spec.operators, rngs, strict=True):
-        policy = controller.managers.operators[one.name]
+        policy = controller.managers.operators.get(one.name)  # none where the Application Manager decides
         if isinstance(policy, CompiledPolicy):
             trained[one.name] = _trained(header, spec, one, policy, trained[one.name], slots, rng)
     return replace(memory, managers=replace(memory.managers, operators=trained))
