@@ -18,6 +18,7 @@ from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.experiments.application_managers import APPLICATION_POLICIES, COORDINATING
 from penstock.experiments.controllers import PolicySpec, build_controller, header_of, operator_specs
+from penstock.experiments.pretrain import pretrained
 
 ONE = (NodeType(name="standard", speedup=1.0, price=1.0),)
 GRAPH = pipeline(
@@ -149,6 +150,19 @@ def test_a_centralised_manager_plans_for_the_speed_of_its_nodes() -> None:
         wanted.append(plan(controller, memory, seen(30.0, 200.0, 1, 1))[0].decisions["second"])
     assert isinstance(wanted[0], Scale)
     assert isinstance(wanted[1], Hold)
+
+
+def test_a_centralised_learner_is_trained_beforehand_to_know_what_violates() -> None:
+    """Untrained it believes that nothing does, and leaves an application overloaded by 1.6 as it is."""
+    made = header("centralised-rl")
+    controller, memory = build_controller(made)
+    overloaded = seen(30.0, 200.0, 1, 1)
+    untrained, _ = plan(controller, memory, overloaded)
+    assert isinstance(untrained.decisions["second"], Hold)
+    ready = pretrained(made, controller, memory)
+    trained, _ = plan(controller, ready, overloaded)
+    assert isinstance(trained.decisions["second"], Scale)
+    assert plan(controller, memory, overloaded)[0] == untrained, "the memory it was given stays as it was"
 
 
 def test_a_journal_from_before_there_were_names_still_builds_its_token_bucket() -> None:

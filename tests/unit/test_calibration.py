@@ -1,5 +1,7 @@
 """The QoS analyser recovers what generated the measurements."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from penstock.apps.graphs import graph_named
 from penstock.domain.errors import InputError
 from penstock.experiments.am_tuning import monitored
 from penstock.perf.calibration import ServiceSample, system_model
+from penstock.perf.traffic import visits
 
 
 def sample(operator: str, times_s: list[float], speedup: float = 1.0) -> ServiceSample:
@@ -86,3 +89,14 @@ def test_impossible_measurements_are_refused(
 ) -> None:
     with pytest.raises(InputError, match="'op'"):
         ServiceSample(operator="op", tuples=tuples, mean_s=mean_s, variance_s2=variance_s2, speedup=speedup)
+
+
+def test_what_an_operator_passes_on_is_measured_by_the_tuple_and_left_as_it_was_where_nobody_looked() -> None:
+    """30 tuples made 60 and 10 made none: 1.5 a tuple."""
+    graph = graph_named("pipeline", 10)
+    parts = [sample("first", [0.001] * 30), sample("first", [0.001] * 10), sample("first", [0.001] * 100)]
+    measured = [replace(part, selectivity=share) for part, share in zip(parts, (2.0, 0.0, None), strict=True)]
+    others = [sample(name, [0.001, 0.002]) for name in ("second", "third")]
+    model = system_model(graph, [*measured, *others], [1.0]).application
+    assert [operator.selectivity for operator in model.operators] == [1.5, 1.0, 1.0]
+    assert visits(model) == {"first": 1.0, "second": 1.5, "third": 1.5}

@@ -23,6 +23,7 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.experiments.application_managers import APPLICATION_POLICIES, MODEL_FREE
 from penstock.experiments.controllers import PolicySpec, build_controller, header_of, operator_specs
 from penstock.experiments.retuning import configuration_of, is_tuned, job_of, moved, tuned
 from penstock.journal_file import JournalFile, read_journal
@@ -253,6 +254,37 @@ def test_it_is_tuned_again_after_a_period_only_if_something_moved(
         begun = [e.at_s for e in run.entries if isinstance(e, Noted) and "tuning begins" in e.text]
         assert begun[1] - begun[0] >= 100.0
     assert replay(run.entries, build_controller).difference is None
+
+
+@pytest.mark.parametrize("manager", [name for name in APPLICATION_POLICIES if name not in MODEL_FREE])
+def test_a_manager_that_needs_a_model_measures_first_then_decides_and_replays(
+    tmp_path: Path, manager: str
+) -> None:
+    run = Running(tmp_path, Slow(), application_policy=manager).rounds(MEASURING + 4, rate=200.0)
+    ticks = [entry for entry in run.entries if isinstance(entry, Ticked)]
+    assert len(ticks) == 4
+    assert len(run.notes("measuring, before the first decision")) == MEASURING
+    latest = latest_header(run.entries)
+    assert latest is not None
+    graph = from_plain(latest.policies, PolicySpec).graph
+    assert [operator.service_time_s for operator in graph.operators] == pytest.approx([0.001, 0.008])
+    # 1.6 replicas' worth of work: who knows that wants more than one.
+    assert wants(ticks[-1].plan.decisions["second"]) >= 2
+    assert replay(run.entries, build_controller).difference is None
+
+
+@pytest.mark.parametrize("manager", MODEL_FREE)
+def test_one_that_needs_none_decides_at_once(tmp_path: Path, manager: str) -> None:
+    run = Running(tmp_path, Slow(), application_policy=manager, policy="threshold-c").rounds(3)
+    assert len(run.of_second()) == 3
+    assert replay(run.entries, build_controller).difference is None
+
+
+def test_an_objective_that_service_alone_breaks_is_said_while_measuring_goes_on(tmp_path: Path) -> None:
+    run = Running(tmp_path, Slow(), application_policy="lohrmann-c").rounds(MEASURING + 2, service_s=0.2)
+    assert run.of_second() == []
+    assert run.notes("takes 201 ms of service alone")
+    assert len(run.rounds(400, service_s=0.008).of_second()) > 0, "until it is measured otherwise"
 
 
 def header(policy: str = "drs-c", objective: Objective = OBJECTIVE) -> Header:

@@ -42,6 +42,9 @@ from penstock.policies.api import ApplicationPolicy
 TRAINING_SLOTS = 100_000
 
 
+_SOURCE_SLOTS = 100_000  # enough to know how the load moves from one level to the next
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSpec:
     """What the manager of one operator knows of it."""
@@ -200,7 +203,7 @@ def _application_policy(
         application=graph,
         objective=objective,
         node_types=node_types,
-        training=_walk(spec.source_rates, max_rate, TRAINING_SLOTS, rng),
+        training=likely_source_rates(spec, max_rate, _SOURCE_SLOTS, rng),
         max_rate=max_rate,
         levels=spec.levels,
         gamma=spec.gamma,
@@ -208,6 +211,14 @@ def _application_policy(
         bucket_period_s=spec.token_period_s,
     )
     return build_application_policy(spec.manager, told)
+
+
+def likely_source_rates(spec: PolicySpec, max_rate: float, slots: int, rng: np.random.Generator) -> Floats:
+    """A walk like an operator's, over all that the application can take."""
+    source = OperatorSpec(
+        name="source", bound_s=1.0, service_time_s=1.0, max_rate=max_rate, rates=spec.source_rates
+    )
+    return likely_rates(source, slots, rng)
 
 
 def measured(
@@ -232,19 +243,14 @@ def measured(
 
 
 def likely_rates(one: OperatorSpec, slots: int, rng: np.random.Generator) -> Floats:
-    """Loads an operator may meet: a walk over all it can take, as restless as what was measured."""
-    return _walk(one.rates, one.highest_rate, slots, rng)
-
-
-def _walk(measured: tuple[float, ...], highest: float, slots: int, rng: np.random.Generator) -> Floats:
-    """From zero to the highest.
+    """Loads an operator may meet: a walk over all it can take, as restless as what was measured.
 
     A few minutes tell how much the load varies from one interval to the next, not where it
     goes later: a learner must have seen every level before it is asked about it.
     """
-    rates = np.array(measured)
+    rates = np.array(one.rates)
     restless = float(np.std(np.diff(rates))) if rates.size > 2 else 0.0
-    top = max(highest, float(rates.max()) if rates.size else 0.0)
+    top = max(one.highest_rate, float(rates.max()) if rates.size else 0.0)
     steps = rng.normal(0.0, max(restless, 0.02 * top), slots)
     steps[0] += float(rates[0]) if rates.size else top / 2
     walked: Floats = np.abs((np.cumsum(steps) + top) % (2 * top) - top)  # thrown back at both ends

@@ -1,7 +1,8 @@
 """The QoS analyser: a model to simulate, from what was monitored (seed 001, sec. 5.2.2).
 
-Mean and variance of each operator's service time make it an M/G/1 queue per replica; the
-source's rates, interval by interval, are what the simulation is driven by.
+Mean and variance of each operator's service time make it an M/G/1 queue per replica, what it
+passes on per tuple the load of those after it; the source's rates, interval by interval, are what
+the simulation is driven by.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ class ServiceSample:
     mean_s: float
     variance_s2: float  # around that mean, divided by the number of tuples
     speedup: float = 1.0  # of the node they were measured on
+    selectivity: float | None = None  # tuples out per tuple in; None: not measured
 
     def __post_init__(self) -> None:
         if self.tuples < 1:
@@ -82,7 +84,11 @@ def _as_measured(operator: Operator, samples: Sequence[ServiceSample]) -> Operat
         )
         / count
     )
-    return replace(operator, service_time_s=mean, service_scv=variance / mean**2)
+    passed = [(sample.tuples, sample.selectivity) for sample in samples if sample.selectivity is not None]
+    selectivity = operator.selectivity
+    if passed:
+        selectivity = sum(tuples * share for tuples, share in passed) / sum(tuples for tuples, _ in passed)
+    return replace(operator, service_time_s=mean, service_scv=variance / mean**2, selectivity=selectivity)
 
 
 def _without_gaps(rates: Sequence[float | None]) -> Floats:
