@@ -103,6 +103,7 @@ class Running:
 
     def __init__(self, out: Path, tuner: Slow, *, at_s: float = 0.0, **settings: Any) -> None:
         self.out, self.at_s = out, at_s
+        self.said: list[tuple[str, ...]] = []
         live = LiveRun(
             paced(GRAPH, objective=OBJECTIVE),
             LiveSettings(
@@ -122,7 +123,8 @@ class Running:
     def rounds(self, count: int, **load: float) -> "Running":
         for _ in range(count):
             self.at_s += 5.0
-            self.brain.tick(seen(self.at_s, **load))
+            interval, _ = self.brain.tick(seen(self.at_s, **load))
+            self.said.append(interval.reasons)
         return self
 
     @property
@@ -153,6 +155,7 @@ def test_operators_decide_with_naive_shares_while_tuning_goes_on_and_with_the_tu
     # The first round decides and begins the job; the tuner is asked in each after it, and answers the fourth.
     assert [wants(decision) for decision in run.of_second()] == [1] * 4 + [2] * 6
     assert len(tuner.jobs) == 1
+    assert [index for index, reasons in enumerate(run.said) if "retuned" in reasons[0]] == [MEASURING + 4]
     (swap,) = [entry for entry in run.entries if isinstance(entry, Retuned)]
     before = run.entries[: run.entries.index(swap)]
     assert isinstance(before[-1], Ticked), "between two rounds"

@@ -10,7 +10,7 @@ from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
-from penstock.perf.joint import check_joint_size, joint_queues
+from penstock.perf.joint import LARGEST_JOINT_TABLE, check_joint_size, joint_queues
 from penstock.perf.traffic import visits
 from penstock.policies.api import ApplicationPolicy
 from penstock.policies.application.centralised import (
@@ -179,6 +179,7 @@ def check_manager(
     *,
     where: str = "the infrastructure",
     delays_s: Mapping[str, float] | None = None,
+    largest: int = LARGEST_JOINT_TABLE,
 ) -> None:
     """What can be said against a manager before anything is measured."""
     check_application_policy_name(name)
@@ -192,6 +193,6 @@ def check_manager(
     if delays_s:
         raise InputError(f"{name}: does not model the constant delays of application '{application.name}'")
     try:
-        check_joint_size([operator.max_replicas for operator in application.operators])
+        check_joint_size([operator.max_replicas for operator in application.operators], largest=largest)
     except InputError as problem:
         raise InputError(f"{name}: {problem}") from None

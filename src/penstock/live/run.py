@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 1.0
 _EXECUTORS_S = 180.0  # for the first executors to be there
+_LARGEST_JOINT_TABLE = 1_000_000  # planned in seconds, and saved at every interval
 _RESTARTS = 5  # of a query that failed, before the run gives up
 
 
@@ -97,7 +98,13 @@ class LiveRun:
             NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in self.settings.kinds
         )
         self.graph = chain_graph(self.app)
-        check_manager(self.settings.application_policy, self.graph, self.node_types, where="the cluster")
+        check_manager(
+            self.settings.application_policy,
+            self.graph,
+            self.node_types,
+            where="the cluster",
+            largest=_LARGEST_JOINT_TABLE,
+        )
         if self.app.objective.response_time_s is None or self.app.objective.per_path_s:
             raise InputError(f"application '{self.app.name}': a live run has one response time for all paths")
         self.objective_s = self.app.objective.response_time_s
@@ -249,14 +256,16 @@ class _Brain:
             why = "measuring, before the first decision" + self._try_to_build(seen)
             self._journal.append(Noted(at_s=seen.at_s, text=why))
             return Interval(seen=seen, reasons=(why,), changed=()), Verdict(())
+        retuned: tuple[str, ...] = ()
         if self._retuning is not None:
-            self._built = self._retuning.between_rounds(self._built, seen.at_s)
+            before, self._built = self._built, self._retuning.between_rounds(self._built, seen.at_s)
+            retuned = ("bounds and weights retuned",) if self._built is not before else ()
         made, memory = plan(self._built.controller, self._built.memory, seen)
         self._journal.append(Ticked(seen=seen, plan=made))
         self._built = replace(self._built, memory=memory)
         write_whole(self._memory_file, json.dumps(as_plain(saved(memory))))
         verdict = self._forced(seen) if self._live.settings.chaos else made.to_do
-        return Interval(seen=seen, reasons=_reasons(made), changed=_changes(verdict)), verdict
+        return Interval(seen=seen, reasons=(*retuned, *_reasons(made)), changed=_changes(verdict)), verdict
 
     def _forced(self, seen: ApplicationObservation) -> Verdict:
         """One chain after another up and down again, whatever the policy wants."""

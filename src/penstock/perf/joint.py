@@ -24,14 +24,14 @@ from penstock.perf.traffic import visits
 LARGEST_JOINT_TABLE = 50_000_000  # joint deployments times joint actions
 
 
-def check_joint_size(max_replicas: Sequence[int]) -> None:
+def check_joint_size(max_replicas: Sequence[int], *, largest: int = LARGEST_JOINT_TABLE) -> None:
     """Whether a table of all joint deployments and actions would fit."""
     operators = len(max_replicas)
     for operator, limit in enumerate(max_replicas):
         if limit < 1:
             raise InputError(f"operator {operator}: max_replicas={limit}; at least one replica must run")
     entries = prod(max_replicas) * 3**operators
-    if operators < 1 or entries > LARGEST_JOINT_TABLE:
+    if operators < 1 or entries > largest:
         raise InputError(
             f"{operators} operators with {', '.join(map(str, max_replicas))} replicas: "
             f"{prod(max_replicas):,} joint deployments of {3**operators:,} actions are too many "

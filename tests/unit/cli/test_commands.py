@@ -222,8 +222,8 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         ),
         (["run", "paced", "--application-policy", "drs-cc"], "did you mean 'drs-c'"),
         (
-            ["run", "paced-diamond", "--application-policy", "centralised", "--max-replicas", "20"],
-            "centralised: 5 operators with 20, 20, 20, 20, 20 replicas: 3,200,000 joint deployments",
+            ["run", "paced-diamond", "--application-policy", "centralised", "--max-replicas", "10"],
+            "centralised: 5 operators with 10, 10, 10, 10, 10 replicas: 100,000 joint deployments",
         ),
         (
             ["run", "paced", "--application-policy", "tuned", "--policy", "threshold-c"],
