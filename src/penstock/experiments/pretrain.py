@@ -56,7 +56,7 @@ def model_of(
     samples: list[ServiceSample] = []
     for seen in observations:
         for one in seen.operators:
-            if one.service_time_s is None or one.service_variance_s2 is None or one.arrival_rate is None:
+            if one.service_time_s is None or one.arrival_rate is None:
                 continue
             tuples = round(one.arrival_rate * interval_s)
             if tuples < 1 or not one.service_time_s > 0:
