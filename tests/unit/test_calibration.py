@@ -1,5 +1,7 @@
 """The QoS analyser recovers what generated the measurements."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from penstock.apps.graphs import graph_named
 from penstock.domain.errors import InputError
 from penstock.experiments.am_tuning import monitored
 from penstock.perf.calibration import ServiceSample, system_model
+from penstock.perf.traffic import visits
 
 
 def sample(operator: str, times_s: list[float], speedup: float = 1.0) -> ServiceSample:
@@ -86,3 +89,41 @@ def test_impossible_measurements_are_refused(
 ) -> None:
     with pytest.raises(InputError, match="'op'"):
         ServiceSample(operator="op", tuples=tuples, mean_s=mean_s, variance_s2=variance_s2, speedup=speedup)
+
+
+def test_what_an_operator_passes_on_is_measured_by_the_tuple_and_left_as_it_was_where_nobody_looked() -> None:
+    """30 tuples made 60 and 10 made none: 1.5 a tuple."""
+    graph = graph_named("pipeline", 10)
+    parts = [sample("first", [0.001] * 30), sample("first", [0.001] * 10), sample("first", [0.001] * 100)]
+    measured = [replace(part, selectivity=share) for part, share in zip(parts, (2.0, 0.0, None), strict=True)]
+    others = [sample(name, [0.001, 0.002]) for name in ("second", "third")]
+    model = system_model(graph, [*measured, *others], [1.0]).application
+    assert [operator.selectivity for operator in model.operators] == [1.5, 1.0, 1.0]
+    assert visits(model) == {"first": 1.0, "second": 1.5, "third": 1.5}
+
+
+def test_means_of_many_tuples_tell_the_variance_of_one_where_nothing_else_does() -> None:
+    """A mean of n exponential times of 2 ms has a variance of 4 / n ms2: 400 of them give the 4 back."""
+    graph = graph_named("pipeline", 10)
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(20, 200, 400)
+    means = [float(rng.exponential(0.002, size).mean()) for size in sizes]
+    unknown = [
+        ServiceSample(operator=name, tuples=int(size), mean_s=mean, variance_s2=None)
+        for name in ("first", "second", "third")
+        for size, mean in zip(sizes, means, strict=True)
+    ]
+    for operator in system_model(graph, unknown, [1.0]).application.operators:
+        # A variance from 400 samples is known to sqrt(2 / 400) = 7 %: three times that.
+        assert operator.service_scv == pytest.approx(1.0, rel=0.21)
+    with pytest.raises(InputError, match="operator 'first': how much service times vary"):
+        system_model(graph, unknown[:1] + unknown[400:], [1.0])
+
+
+def test_a_variance_that_was_measured_goes_before_one_from_means() -> None:
+    graph = graph_named("pipeline", 10)
+    known = [sample(name, [0.001, 0.003]) for name in ("first", "second", "third")]
+    blind = [replace(one, tuples=1000, variance_s2=None) for one in known]
+    for operator in system_model(graph, [*known, *blind], [1.0]).application.operators:
+        assert operator.service_time_s == pytest.approx(0.002)
+        assert operator.service_variance_s2 == pytest.approx(1e-6)

@@ -7,16 +7,11 @@ from math import inf
 import numpy as np
 import pytest
 
-from penstock.apps.named import APPLICATIONS, application_named
+from penstock.apps.named import APPLICATIONS, application_named, constant_delays_s
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
-from penstock.experiments.managed import (
-    APPLICATION_POLICIES,
-    Setting,
-    label,
-    run_any,
-    tuned_configuration,
-)
+from penstock.experiments.application_managers import APPLICATION_POLICIES
+from penstock.experiments.managed import Setting, label, run_any, tuned_configuration
 from penstock.experiments.presets import scenario
 from penstock.experiments.run import run_spec
 from penstock.experiments.spec import Spec
@@ -154,6 +149,25 @@ def test_the_tuned_manager_keeps_bounds_within_every_path(walk: Floats) -> None:
     chosen = tuned_configuration(setting)
     for path in setting.application.paths:
         assert sum(chosen.bounds_s[name] for name in path) <= 1.05 * spec.slo_s + 1e-12
+
+
+def test_the_tuned_manager_shares_out_what_constant_delays_leave(walk: Floats) -> None:
+    """top-routes: 40 of 250 ms pass in globalRank whatever is done, and its bound holds them on top."""
+    spec = Spec(
+        policy="drs-c", application="top-routes", infrastructure="A:1", slo_s=0.25, application_policy="tuned"
+    )
+    setting = Setting(
+        spec=spec,
+        application=application_named("top-routes", 10),
+        where=scenario("A:1", spec.variant),
+        delays_s=constant_delays_s("top-routes"),
+        rates=walk[:30],
+        training=walk,
+    )
+    chosen = tuned_configuration(setting)
+    assert chosen.bounds_s["globalRank"] > 0.040
+    for path in setting.application.paths:
+        assert sum(chosen.bounds_s[name] for name in path) <= 1.05 * 0.210 + 0.040 + 1e-12
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,9 @@ import typer
 from penstock.cli import options, screen
 from penstock.cli.compare_on_spark import MOST_ON_SPARK, on_spark
 from penstock.domain.errors import InputError
+from penstock.experiments.application_managers import COORDINATING, check_application_policy_name
 from penstock.experiments.catalogue import SEEDED, check_policy_name
-from penstock.experiments.managed import (
-    COORDINATING,
-    check_application_policy_name,
-    label,
-    operators_decide,
-    run_any,
-)
+from penstock.experiments.managed import label, operators_decide, run_any
 from penstock.experiments.run import Outcome, run_specs
 from penstock.experiments.spec import Spec
 from penstock.files import check_can_write, write_whole

@@ -14,8 +14,8 @@ from penstock.domain.application import Path as ApplicationPath
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.domain.trace import SLOTS_PER_DAY, Trace
+from penstock.experiments.application_managers import APPLICATION_POLICIES
 from penstock.experiments.catalogue import POLICIES, TRAINING_SLOTS
-from penstock.experiments.managed import APPLICATION_POLICIES
 from penstock.experiments.presets import (
     SPEEDUPS,
     WORKLOADS,

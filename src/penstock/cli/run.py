@@ -23,7 +23,14 @@ def run(
             metavar="APP", help="top-routes, paced, paced-pipeline, paced-diamond or paced-multi-sink."
         ),
     ],
-    policy: Annotated[str, typer.Option("--policy", help=options.POLICY_HELP)] = "threshold-c",
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help=f"{options.POLICY_HELP} If left out, threshold-c, or ql-pds-plus for the application "
+            "policy tuned.",
+        ),
+    ] = None,
     slo: Annotated[
         float | None, typer.Option("--slo", help="Response time from source to sink, in seconds.")
     ] = None,
@@ -58,10 +65,23 @@ def run(
         str,
         typer.Option(
             "--application-policy",
-            help="Who grants what operators ask for: grant-all, or token-bucket, which lets few changes "
-            "pass while the response time is well inside the objective.",
+            help="Who manages the application. grant-all and token-bucket answer what operators' --policy "
+            "asks for; the bucket lets few changes pass while the response time is well inside the "
+            "objective. tuned lets the --policy work with naive shares of the objective at first, tunes its "
+            "bounds and weights in a process beside the run, and swaps them in. centralised, "
+            "centralised-rl-plus and centralised-rl (one node type, few operators), drs-c, -s, -0 and "
+            "lohrmann-c, -s, -0 (the cheapest, fastest or first node type) decide for all operators, "
+            "without --policy. All but the first two measure for half a minute first.",
         ),
     ] = "grant-all",
+    retune_every: Annotated[
+        float,
+        typer.Option(
+            "--retune-every",
+            help="Application policy tuned: seconds from one tuning to looking whether load or service times "
+            "have moved by a fifth, and tuning again if so.",
+        ),
+    ] = 300.0,
     advise: Annotated[bool, typer.Option("--advise", help="Decide and explain, but change nothing.")] = False,
     replicas: Annotated[int, typer.Option("--replicas", help="Replicas every operator starts with.")] = 1,
     max_replicas: Annotated[
@@ -125,8 +145,6 @@ def run(
     finished = out / "summary.json"
     if finished.exists():
         raise InputError(f"--out {out}: a finished run is there; give another folder, or remove it")
-    if application_policy not in ("grant-all", "token-bucket"):
-        raise InputError(f"--application-policy '{application_policy}': choose grant-all or token-bucket")
     methods = [method.value for method in Method]
     if protocol not in methods:
         raise InputError(f"--protocol '{protocol}': choose {' or '.join(methods)}")
@@ -134,7 +152,7 @@ def run(
     seconds = 60 * minutes if minutes is not None else 240.0
     settings = LiveSettings(
         out=out,
-        policy=policy,
+        policy=policy or ("ql-pds-plus" if application_policy == "tuned" else "threshold-c"),
         kinds=node_kinds(nodes),
         master=master,
         max_nodes=max_nodes,
@@ -146,7 +164,8 @@ def run(
         interval_s=interval,
         replicas=replicas,
         chaos=force_scaling,
-        bucket=application_policy == "token-bucket",
+        application_policy=application_policy,
+        retune_s=retune_every,
     )
     what = Load(
         low=low,

@@ -11,8 +11,9 @@ import typer
 from penstock.cli import options, screen
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
+from penstock.experiments.application_managers import check_application_policy_name
 from penstock.experiments.catalogue import check_policy_name
-from penstock.experiments.managed import check_application_policy_name, label, operators_decide, run_any
+from penstock.experiments.managed import label, operators_decide, run_any
 from penstock.experiments.run import Outcome
 from penstock.files import check_can_write, write_whole
 

@@ -98,6 +98,7 @@ def decide(
         waiting = tuple(Refused(request, "the Application Manager runs later") for request in requests)
         return Outcome(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
     verdict, state = managers.application.grant(memory.application, requests, seen)
+    decisions |= verdict.decisions
     if nodes is not None and hosts is not None:
         verdict = _placed(verdict, {one.operator: one.replicas for one in seen.operators}, rngs, nodes, hosts)
     verdict = Verdict(verdict.granted, (*verdict.refused, *impossible))

@@ -6,7 +6,7 @@ beforehand) writes it as `Remembered` before its first tick.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, get_args
 
 from penstock.control.plain import from_plain, to_plain
@@ -42,6 +42,19 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retuned:
+    """From here on others decide: the same managers with other bounds, weights and news of their operators.
+
+    It stands between two rounds, and takes the place of the header's `policies`.
+    """
+
+    at_s: float
+    policies: Mapping[str, Any]  # plain data, as in the header
+    memory: Mapping[str, Any]  # what they start with, as `control.saved` makes it
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ticked:
     """One round: seen, ordered, decided. What is to be done is `plan.to_do`."""
 
@@ -74,7 +87,22 @@ class Noted:
     text: str
 
 
-Entry: TypeAlias = Header | Remembered | Ticked | Stepped | Reconfigured | Noted
+Entry: TypeAlias = Header | Remembered | Retuned | Ticked | Stepped | Reconfigured | Noted
+
+
+def latest_header(entries: Iterable[Entry]) -> Header | None:
+    """Who decides at the end of a journal, as one header: the last, with what was retuned since."""
+    latest: Header | None = None
+    for entry in entries:
+        if isinstance(entry, Header):
+            latest = entry
+        elif isinstance(entry, Retuned) and latest is not None:
+            latest = retuned_header(latest, entry)
+    return latest
+
+
+def retuned_header(header: Header, change: Retuned) -> Header:
+    return replace(header, policies=change.policies)
 
 
 def encoded(entry: Entry) -> str:

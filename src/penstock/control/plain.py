@@ -1,8 +1,9 @@
 """Values as plain data, for JSON, and back: the type hints of our own frozen values say how.
 
 None stays None, infinite numbers become "inf", a value of a union carries its class as
-"kind", an array is its packed bytes. What was written with fewer fields than a class has now
-gets their defaults; unknown fields are an error.
+"kind", an array is its packed bytes, a mapping whose keys are no strings a list of pairs.
+What was written with fewer fields than a class has now gets their defaults; unknown fields
+are an error.
 """
 
 import zlib
@@ -51,8 +52,10 @@ def _plain_whole(value: Any, kind: Any) -> Any:
             plain = _bare(value)
         case Form.ARRAY:
             plain = packed(value)
-        case Form.MAPPING:
-            plain = {str(key): to_plain(item, inner[1]) for key, item in value.items()}
+        case Form.MAPPING if inner[0] is str:
+            plain = {key: to_plain(item, inner[1]) for key, item in value.items()}
+        case Form.MAPPING:  # JSON has no other keys: a list of pairs
+            plain = [[to_plain(key, inner[0]), to_plain(item, inner[1])] for key, item in value.items()]
         case Form.ENUM:
             plain = value.value
         case Form.RECORD:
@@ -127,8 +130,11 @@ def _one(data: Any, kind: Any, where: str) -> Any:
             value = _tuples(data)
         case Form.ARRAY:
             value = unpacked(data)
-        case Form.MAPPING:
+        case Form.MAPPING if inner[0] is str:
             value = {key: _value(item, inner[1], f"{where}.{key}") for key, item in data.items()}
+        case Form.MAPPING:
+            pairs = [(_value(key, inner[0], where), item) for key, item in data]
+            value = {key: _value(item, inner[1], f"{where}.{key}") for key, item in pairs}
         case Form.ENUM:
             value = kind(data)
         case Form.RECORD:

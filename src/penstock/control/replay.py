@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from penstock.control.journal import Entry, Header, Remembered, Ticked
+from penstock.control.journal import Entry, Header, Remembered, Retuned, Ticked, retuned_header
 from penstock.control.loop import Controller, ControllerMemory, plan
 from penstock.control.plan import Plan
 from penstock.control.saved import of_plain, restored
@@ -39,15 +39,21 @@ class Replayed:
 def replay(entries: Iterable[Entry], build: Build) -> Replayed:
     """Run every recorded round again. `build` makes the controller a header describes."""
     now: tuple[Controller, ControllerMemory] | None = None
+    header: Header | None = None
     ticks = 0
     for entry in entries:
         if isinstance(entry, Header):
-            now = build(entry)
-        if not isinstance(entry, Remembered | Ticked):
+            header, now = entry, build(entry)
+        if not isinstance(entry, Remembered | Retuned | Ticked):
             continue
-        if now is None:
+        if header is None or now is None:
             raise InputError("journal: it does not begin with a header; nothing says who decided")
         controller, memory = now
+        if isinstance(entry, Retuned):
+            header = retuned_header(header, entry)
+            controller, _ = build(header)
+            now = controller, restored(controller, of_plain(entry.memory))
+            continue
         if isinstance(entry, Remembered):
             now = controller, restored(controller, of_plain(entry.memory))
             continue

@@ -33,7 +33,7 @@ def saved(memory: ControllerMemory) -> Saved:
     arrays: dict[str, npt.NDArray[Any]] = {}
     policies: dict[str, Any] = {}
     for name, part in _parts(memory.managers).items():
-        if is_compiled(part):
+        if _in_arrays(part):
             arrays |= {f"{name}/{path}": array for path, array in learned(part).items()}
         else:
             policies[name] = _plain(name, part)
@@ -98,6 +98,11 @@ def _parts(memory: ManagersMemory) -> dict[str, Any]:
     return {**operators, _APPLICATION: memory.application}
 
 
+def _in_arrays(part: Any) -> bool:
+    """Whether all that a memory changes is in arrays: a compiled policy's, or several of them by operator."""
+    return is_compiled(part) or isinstance(part, Mapping)
+
+
 def _names(kept: Saved) -> set[str]:
     of_arrays = {"/".join(name.split("/")[:-1]) for name in kept.arrays}
     return of_arrays | set(kept.state["policies"])
@@ -114,7 +119,7 @@ def _plain(name: str, part: Any) -> Any:
 
 
 def _restored(who: str, name: str, fresh: Any, kept: Saved) -> Any:
-    if is_compiled(fresh):
+    if _in_arrays(fresh):
         prefix = f"{name}/"
         mine = {path.removeprefix(prefix): a for path, a in kept.arrays.items() if path.startswith(prefix)}
         try:

@@ -20,6 +20,7 @@ class OperatorObservation:
     service_time_s: float | None = None  # mean per tuple, on the nodes it ran on
     service_variance_s2: float | None = None
     backlog: float | None = None  # tuples waiting at the end of the interval
+    selectivity: float | None = None  # tuples out per tuple in
     skew: float | None = None  # load of the busiest replica over the mean of all
     utilisation_by_replica: tuple[float, ...] | None = None
 

@@ -1,9 +1,10 @@
 """What Operator and Node Managers ask the Application Manager for, and what it answers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from penstock.domain.decision import Scale
+from penstock.domain.decision import Decision, Scale
 from penstock.domain.deployment import Replicas
 
 
@@ -57,6 +58,7 @@ class Verdict:
 
     granted: tuple[Request, ...]
     refused: tuple[Refused, ...] = ()
+    decisions: Mapping[str, Decision] = field(default_factory=dict)  # by operator, where it decides itself
 
 
 def request_of(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,21 @@ from penstock.control.journal import Header
 from penstock.control.loop import Controller, ControllerMemory, first_memory
 from penstock.control.plain import from_plain, to_plain
 from penstock.control.settings import SafetySettings
-from penstock.domain.application import Application
+from penstock.domain.application import Application, pipeline
+from penstock.domain.application import Operator as GraphOperator
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
+from penstock.experiments.application_managers import (
+    COORDINATING,
+    GRANT_ALL,
+    TOKEN_BUCKET,
+    Told,
+    build_application_policy,
+    check_application_policy_name,
+    source_capacity,
+    usual_bucket_s,
+)
 from penstock.experiments.catalogue import (
     Operator,
     Policy,
@@ -25,12 +37,13 @@ from penstock.experiments.catalogue import (
 from penstock.experiments.spec import Spec
 from penstock.perf.latency import naive_shares
 from penstock.perf.traffic import visits
-from penstock.policies.application.grant_all import GrantAll
-from penstock.policies.application.token_bucket import TokenBucket
+from penstock.policies.api import ApplicationPolicy
 
 TRAINING_SLOTS = 3_000_000  # a second or two; fewer leave the tables of learners half empty
 _PLANNING_SLOTS = 100_000  # enough to know how the load moves from one level to the next
-_JUMPS = 0.01  # share of slots in which a load steps to any other
+
+
+_SOURCE_SLOTS = 100_000  # enough to know how the load moves from one level to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +79,12 @@ class PolicySpec:
     threshold: float | None = None
     beta: float = 0.75
     replicas: int | None = None  # of policy `fixed`
+    application_policy: str | None = (
+        None  # None: the token bucket where its thresholds are given, or grant-all
+    )
+    application: Application | None = None  # as measured; None: the operators one after another
+    objective: Objective | None = None  # of the application; None: the sum of the operators' bounds
+    source_rates: tuple[float, ...] = ()  # tuples/s as measured, interval by interval
     token_bucket: tuple[float, float] | None = None  # response times of the application, low and high, s
     token_period_s: float = 60.0
     application_period_s: float = 0.0  # 0: every round
@@ -74,8 +93,43 @@ class PolicySpec:
 
     def __post_init__(self) -> None:
         check_policy_name(self.policy)
+        check_application_policy_name(self.manager)
         if not self.operators:
             raise InputError("controller: no operators to manage")
+        known = {operator.name for operator in self.graph.operators}
+        for one in self.operators:
+            if one.name not in known:
+                raise InputError(f"controller: application '{self.graph.name}' has no operator '{one.name}'")
+
+    @property
+    def manager(self) -> str:
+        """The Application Manager's name."""
+        if self.application_policy is not None:
+            return self.application_policy
+        return GRANT_ALL if self.token_bucket is None else TOKEN_BUCKET
+
+    @property
+    def graph(self) -> Application:
+        if self.application is not None:
+            return self.application
+        return pipeline(
+            "application",
+            *(
+                GraphOperator(
+                    name=one.name,
+                    service_time_s=one.service_time_s,
+                    service_scv=one.service_scv,
+                    max_replicas=one.max_replicas,
+                )
+                for one in self.operators
+            ),
+        )
+
+    @property
+    def limits(self) -> Objective:
+        if self.objective is not None:
+            return self.objective
+        return Objective(response_time_s=sum(one.bound_s for one in self.operators))
 
 
 def operator_specs(
@@ -120,21 +174,16 @@ def header_of(
 def build_controller(header: Header) -> tuple[Controller, ControllerMemory]:
     """The controller a journal's header describes, with nothing learned yet."""
     spec = from_plain(header.policies, PolicySpec)
-    rngs = np.random.default_rng(header.seed).spawn(len(spec.operators))
+    *rngs, source_rng = np.random.default_rng(header.seed).spawn(len(spec.operators) + 1)
     operators: dict[str, Policy] = {
         one.name: build_policy(measured(spec, one, header.node_types, rng))
         for one, rng in zip(spec.operators, rngs, strict=True)
+        if spec.manager in COORDINATING
     }
-    low_and_high = spec.token_bucket
-    application = (
-        GrantAll()
-        if low_and_high is None
-        else TokenBucket(low_s=low_and_high[0], high_s=low_and_high[1], period_s=spec.token_period_s)
-    )
     controller = Controller(
         managers=Managers(
             operators=operators,
-            application=application,
+            application=_application_policy(spec, header.node_types, source_rng),
             application_period_s=spec.application_period_s,
             operator_period_s=dict.fromkeys(operators, spec.operator_period_s),
             rest_s=spec.rest_s,
@@ -144,6 +193,33 @@ def build_controller(header: Header) -> tuple[Controller, ControllerMemory]:
         advise=header.advise,
     )
     return controller, first_memory(controller, header.seed)
+
+
+def _application_policy(
+    spec: PolicySpec, node_types: tuple[NodeType, ...], rng: np.random.Generator
+) -> ApplicationPolicy[Any]:
+    graph, objective = spec.graph, spec.limits
+    max_rate = max((source_capacity(graph, node_types), *spec.source_rates))
+    told = Told(
+        application=graph,
+        objective=objective,
+        node_types=node_types,
+        training=likely_source_rates(spec, max_rate, _SOURCE_SLOTS, rng),
+        max_rate=max_rate,
+        levels=spec.levels,
+        gamma=spec.gamma,
+        bucket_s=spec.token_bucket or usual_bucket_s(graph, objective),
+        bucket_period_s=spec.token_period_s,
+    )
+    return build_application_policy(spec.manager, told)
+
+
+def likely_source_rates(spec: PolicySpec, max_rate: float, slots: int, rng: np.random.Generator) -> Floats:
+    """A walk like an operator's, over all that the application can take."""
+    source = OperatorSpec(
+        name="source", bound_s=1.0, service_time_s=1.0, max_rate=max_rate, rates=spec.source_rates
+    )
+    return likely_rates(source, slots, rng)
 
 
 def measured(
@@ -167,19 +243,19 @@ def measured(
     return measured_operator(local, node_types, likely_rates(one, _PLANNING_SLOTS, rng), rng)
 
 
-def likely_rates(one: OperatorSpec, slots: int, rng: np.random.Generator) -> Floats:
+def likely_rates(one: OperatorSpec, slots: int, rng: np.random.Generator, *, jumps: float = 0.0) -> Floats:
     """Loads an operator may meet: a walk over all it can take, as restless as what was measured.
 
     A few minutes tell how much the load varies from one interval to the next, not where it
-    goes later: a learner must have seen every level before it is asked about it, and jumps
-    between them, which bring it into states that a gentle walk never meets.
+    goes later: a learner must have seen every level before it is asked about it. In a share
+    `jumps` of the slots the load steps to any other, into states that a gentle walk never meets.
     """
     rates = np.array(one.rates)
     restless = float(np.std(np.diff(rates))) if rates.size > 2 else 0.0
     top = max(one.highest_rate, float(rates.max()) if rates.size else 0.0)
     steps = rng.normal(0.0, max(restless, 0.02 * top), slots)
     steps[0] += float(rates[0]) if rates.size else top / 2
-    jumps = rng.random(slots) < _JUMPS
-    steps[jumps] += rng.uniform(0.0, 2 * top, int(jumps.sum()))
+    jumping = rng.random(slots) < jumps
+    steps[jumping] += rng.uniform(0.0, 2 * top, int(jumping.sum()))
     walked: Floats = np.abs((np.cumsum(steps) + top) % (2 * top) - top)  # thrown back at both ends
     return walked

@@ -5,9 +5,8 @@ application cannot take, waits at the source (`runtimes/sim/application.py`). Th
 loop a live runtime runs, in Python: about a thousand slots a second.
 """
 
-import difflib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +18,18 @@ from penstock.compiled import Floats, read_only
 from penstock.control.hierarchy import Managers, decide, first_memory
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
-from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
+from penstock.experiments.application_managers import (
+    COORDINATING,
+    TUNED,
+    Told,
+    build_application_policy,
+    check_application_policy_name,
+    check_manager,
+    usual_bucket_s,
+    who_decides,
+)
 from penstock.experiments.catalogue import TRAINING_SLOTS
 from penstock.experiments.presets import Scenario, scenario
 from penstock.experiments.run import (
@@ -34,41 +42,17 @@ from penstock.experiments.run import (
     run_spec,
 )
 from penstock.experiments.spec import Spec
+from penstock.experiments.tuning import chosen_by_simulation
 from penstock.perf.deployments import deployments, replicas_at
 from penstock.perf.downtime import PauseAndResume
-from penstock.perf.joint import joint_queues
 from penstock.perf.queueing import m_g_1
 from penstock.policies.api import ApplicationPolicy
-from penstock.policies.application.bayesian import Measured
-from penstock.policies.application.centralised import (
-    CentralisedLearner,
-    CentralisedMdp,
-    application_problem,
-    joint_violation_costs,
-)
-from penstock.policies.application.drs import DrsManager
-from penstock.policies.application.grant_all import GrantAll
-from penstock.policies.application.lohrmann import LohrmannManager
 from penstock.policies.application.sizing import SizingManager
-from penstock.policies.application.token_bucket import TokenBucket
-from penstock.policies.application.tuned import (
-    Behaviour,
-    Configuration,
-    TunedManager,
-    confirmed,
-    judged,
-    naive,
-)
-from penstock.policies.operator.model_based import Sweeps
-from penstock.policies.operator.node_choice import NodeChoice
-from penstock.policies.rl.backup import transitions
-from penstock.policies.rl.problem import level_rates, levels_of
+from penstock.policies.application.tuned import Configuration, naive
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
 
 SLOT_S = 60.0
 MONITORED_SLOTS = 50_000  # at most, of the training trace, that the tuned manager simulates
-REPLAYS = 8
-TUNING_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,15 +75,21 @@ class Setting:
         return self.where.infrastructure.node_types
 
     @property
-    def queueing_objective(self) -> Objective:
-        """What constant delays leave of every path's limit."""
-        if not self.delays_s:
-            return self.objective
-        left = {
-            path: self.objective.for_path(path) - sum(self.delays_s.get(name, 0.0) for name in path)
-            for path in self.application.paths
-        }
-        return replace(self.objective, per_path_s=left)
+    def told(self) -> Told:
+        """Thresholds and period of the token bucket as in seed 000: every second interval."""
+        return Told(
+            application=self.application,
+            objective=self.objective,
+            node_types=self.node_types,
+            training=self.training,
+            max_rate=self.spec.max_rate,
+            levels=self.spec.levels,
+            gamma=self.spec.gamma,
+            bucket_s=usual_bucket_s(self.application, self.objective),
+            bucket_period_s=2 * SLOT_S,
+            delays_s=self.delays_s,
+            as_published=self.spec.variant.ignore_speedups,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,136 +116,47 @@ def _local(setting: Setting, chosen: Configuration | None = None) -> dict[str, L
     return {name: one for name, one in managers.items() if one.op.spec.max_replicas > 1}
 
 
-def _grant_all(setting: Setting) -> Hierarchy:
-    return Hierarchy(application=GrantAll(), locals_=_local(setting))
-
-
-def _token_bucket(setting: Setting) -> Hierarchy:
-    """Thresholds and period as in seed 000: half and nine tenths of the objective, every second interval."""
-    limit_s = min(setting.objective.for_path(path) for path in setting.application.paths)
-    bucket = TokenBucket(low_s=limit_s / 2, high_s=0.9 * limit_s, period_s=2 * SLOT_S)
-    return Hierarchy(application=bucket, locals_=_local(setting))
-
-
-def _tuned(setting: Setting) -> Hierarchy:
-    """Bounds and weights tuned on the training trace before the run; nothing is refused."""
-    return Hierarchy(application=GrantAll(), locals_=_local(setting, tuned_configuration(setting)))
-
-
 def tuned_configuration(setting: Setting) -> Configuration:
-    """Algorithm 4 from the naive configuration, and a longer look at the best."""
-    if setting.delays_s:
-        raise InputError(
-            f"application '{setting.application.name}': the tuned manager does not model its constant delays"
-        )
-    spec, objective = setting.spec, setting.objective
-    monitored = setting.training[:MONITORED_SLOTS]
-    limit_s = min(objective.for_path(path) for path in setting.application.paths)
-    # The mean wait of a slot that begins with a pause, whatever the rate.
-    pause_is_late = spec.pause_s**2 / (2 * SLOT_S) > limit_s
+    """Algorithm 4 from the naive configuration, and a longer look at the best.
 
-    def evaluate(chosen: Configuration, rates: Floats) -> Measured:
-        outcome = run_graph(
-            spec, setting.application, rates, bounds_s=chosen.bounds_s, manager_weights=chosen.weights
-        )
-        reconfigurations = outcome.reconfigurations_pct / 100
-        late = outcome.violations_pct / 100 + (reconfigurations if pause_is_late else 0.0)
-        behaviour = Behaviour(
-            resource_cost=outcome.resource_cost,
-            violations=min(late, 1.0),
-            reconfigurations=reconfigurations,
-        )
-        return judged(behaviour, objective)
-
-    tuner = TunedManager(
-        application=setting.application,
-        objective=objective,
-        max_rounds=TUNING_ROUNDS,
-        fastest=max(node_type.speedup for node_type in setting.node_types),
-    )
-    tuned = tuner.tune(
-        lambda chosen: evaluate(chosen, monitored),
-        naive(setting.application, objective),
+    Constant delays are no operator's to shorten: what they leave is shared out, and whoever has
+    one gets it back on top of his share, because his response times contain it.
+    """
+    application, objective = setting.application, setting.told.queueing_objective
+    spec = replace(setting.spec, path_slo_s=tuple(objective.per_path_s.items()))
+    limit_s = min(objective.for_path(path) for path in application.paths)
+    chosen = chosen_by_simulation(
+        lambda chosen, rates: run_graph(
+            spec, application, rates, bounds_s=chosen.bounds_s, manager_weights=chosen.weights
+        ),
+        naive(application, objective),
         np.random.default_rng(spec.seed),
+        application=application,
+        objective=objective,
+        rates=setting.training[:MONITORED_SLOTS],
+        fastest=max(node_type.speedup for node_type in setting.node_types),
+        # The mean wait of a slot that begins with a pause, whatever the rate.
+        changes_are_late=spec.pause_s**2 / (2 * SLOT_S) > limit_s,
+    ).best.configuration
+    seen = {name: bound + setting.delays_s.get(name, 0.0) for name, bound in chosen.bounds_s.items()}
+    return replace(chosen, bounds_s=seen)
+
+
+def _hierarchy(setting: Setting) -> Hierarchy:
+    name = setting.spec.application_policy or ""
+    check_manager(
+        name,
+        setting.application,
+        setting.node_types,
+        where=f"infrastructure '{setting.spec.infrastructure}'",
+        delays_s=setting.delays_s,
     )
-    longer = np.tile(monitored, REPLAYS)
-    return confirmed(tuned.start, tuned.phases, lambda chosen: evaluate(chosen, longer)).configuration
-
-
-def _centralised(kind: str) -> Callable[[Setting], Hierarchy]:
-    def build(setting: Setting) -> Hierarchy:
-        spec = setting.spec
-        if len(setting.node_types) > 1:
-            raise InputError(
-                f"{kind}: plans for one type of node, infrastructure '{spec.infrastructure}' has "
-                f"{len(setting.node_types)}; try --infrastructure A:1"
-            )
-        if setting.delays_s:
-            raise InputError(
-                f"{kind}: does not model the constant delays of application '{setting.application.name}'"
-            )
-        application, objective = setting.application, setting.objective
-        problem = application_problem(application, objective, levels=spec.levels, max_rate=spec.max_rate)
-        queues = joint_queues(application, objective)
-        costs = joint_violation_costs(problem, queues, level_rates(problem))
-        if kind == "centralised":
-            moves = transitions(levels_of(problem, setting.training), spec.levels)
-            return Hierarchy(
-                application=CentralisedMdp(
-                    application=application,
-                    objective=objective,
-                    problem=problem,
-                    gamma=spec.gamma,
-                    transitions=moves,
-                    violation_costs=costs,
-                ),
-                locals_={},
-            )
-        return Hierarchy(
-            application=CentralisedLearner(
-                application=application,
-                objective=objective,
-                problem=problem,
-                gamma=spec.gamma,
-                violation_costs=costs if kind.endswith("plus") else None,
-                sweeps=Sweeps(longest_interval=10),
-            ),
-            locals_={},
-        )
-
-    return build
-
-
-def _sizing(manager: type[SizingManager], choice: NodeChoice) -> Callable[[Setting], Hierarchy]:
-    def build(setting: Setting) -> Hierarchy:
-        policy = manager(
-            application=setting.application,
-            objective=setting.queueing_objective,
-            node_types=setting.node_types,
-            node_choice=choice,
-            as_published=setting.spec.variant.ignore_speedups,
-        )
-        return Hierarchy(application=policy, locals_={}, first_type=policy.chosen_type)
-
-    return build
-
-
-COORDINATING = ("grant-all", "token-bucket", "tuned")  # operators have managers of their own below them
-APPLICATION_POLICIES: Mapping[str, Callable[[Setting], Hierarchy]] = {
-    "grant-all": _grant_all,
-    "token-bucket": _token_bucket,
-    "tuned": _tuned,
-    **{name: _centralised(name) for name in ("centralised", "centralised-rl-plus", "centralised-rl")},
-    **{f"drs-{choice.value}": _sizing(DrsManager, choice) for choice in NodeChoice},
-    **{f"lohrmann-{choice.value}": _sizing(LohrmannManager, choice) for choice in NodeChoice},
-}
-
-
-def check_application_policy_name(name: str) -> None:
-    if name not in APPLICATION_POLICIES:
-        near = difflib.get_close_matches(name, APPLICATION_POLICIES, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"choose one of {', '.join(APPLICATION_POLICIES)}"
-        raise InputError(f"application policy '{name}': unknown; {hint}")
+    locals_: Mapping[str, LocalManager] = {}
+    if name in COORDINATING:
+        locals_ = _local(setting, tuned_configuration(setting) if name == TUNED else None)
+    policy = build_application_policy(name, setting.told)
+    first_type = policy.chosen_type if isinstance(policy, SizingManager) else 0
+    return Hierarchy(application=policy, locals_=locals_, first_type=first_type)
 
 
 def operators_decide(spec: Spec) -> bool:
@@ -265,11 +166,9 @@ def operators_decide(spec: Spec) -> bool:
 
 def label(spec: Spec) -> str:
     """A short name for who manages: of one operator, of many, or of the application."""
-    if spec.application_policy is None:
-        return spec.policy
-    if operators_decide(spec):
-        return f"{spec.policy} + {spec.application_policy}"
-    return f"{spec.application_policy} (application)"
+    return (
+        spec.policy if spec.application_policy is None else who_decides(spec.policy, spec.application_policy)
+    )
 
 
 def run_any(
@@ -295,7 +194,7 @@ def run_managed(spec: Spec, rates: Floats, *, training: Floats, with_history: bo
         rates=rates,
         training=training,
     )
-    simulated = _simulated(setting, hierarchy := _built(setting))
+    simulated = _simulated(setting, hierarchy := _hierarchy(setting))
     managers = Managers(
         operators={name: one.policy for name, one in hierarchy.locals_.items()},
         application=hierarchy.application,
@@ -312,10 +211,6 @@ def run_managed(spec: Spec, rates: Floats, *, training: Floats, with_history: bo
             by_type += one.replicas.counts
         simulated.apply(outcome.verdict)
     return _outcome(setting, simulated, by_type / rates.size, time.perf_counter() - began, with_history)
-
-
-def _built(setting: Setting) -> Hierarchy:
-    return APPLICATION_POLICIES[setting.spec.application_policy or ""](setting)
 
 
 def _simulated(setting: Setting, hierarchy: Hierarchy) -> SimulatedApplication:

@@ -183,6 +183,9 @@ def _run_application(spec: Spec, rates: Floats, training: Floats, with_history: 
     return run_graph(spec, application, rates, training=training, with_history=with_history)
 
 
+OperatorOf = Callable[[Spec, Floats, Floats, Generator], Operator]  # as `operator_of`
+
+
 class LocalManager(NamedTuple):
     """One operator of an application, the policy that manages it, and its chance."""
 
@@ -199,6 +202,7 @@ def local_managers(
     *,
     bounds_s: Mapping[str, float] | None = None,
     manager_weights: Weights | None = None,
+    operator_of: OperatorOf = operator_of,
 ) -> dict[str, LocalManager]:
     """An Operator Manager for every operator, each with its own bound and what it knows of its operator."""
     shares = equal_shares(application, spec.objective) if bounds_s is None else bounds_s
@@ -229,19 +233,27 @@ def run_graph(
     manager_weights: Weights | None = None,
     training: Floats | None = None,
     with_history: bool = False,
+    operator_of: OperatorOf = operator_of,
 ) -> Outcome:
     """Simulate every operator of a graph, whatever application the specification names.
 
     `bounds_s` is what each Operator Manager takes for its own response-time objective (an
     equal share if left out) and `manager_weights` what weighs in its decisions (the
     specification's if left out). The outcome is accounted with the specification's
-    objective and weights either way.
+    objective and weights either way. `operator_of` makes operators of another infrastructure
+    than the specification names, or with other knowledge of them.
     """
     rates = read_only(rates)
     training = rates[-TRAINING_SLOTS:] if training is None else training
     objective = spec.objective
     locals_ = local_managers(
-        spec, application, rates, training, bounds_s=bounds_s, manager_weights=manager_weights
+        spec,
+        application,
+        rates,
+        training,
+        bounds_s=bounds_s,
+        manager_weights=manager_weights,
+        operator_of=operator_of,
     )
     check_objective(
         application,

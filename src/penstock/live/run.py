@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.control.journal import Header, Noted, Reconfigured, Remembered, Ticked
-from penstock.control.loop import Controller, ControllerMemory, plan
+from penstock.control.journal import Header, Noted, Reconfigured, Remembered, Ticked, latest_header
+from penstock.control.loop import plan
 from penstock.control.plan import Plan
+from penstock.control.ports import Journal
 from penstock.control.reconfiguration import Record
 from penstock.control.saved import as_plain, of_plain, restored, saved
 from penstock.control.settings import SafetySettings
@@ -22,16 +23,26 @@ from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Weights
 from penstock.domain.observation import ApplicationObservation
 from penstock.domain.request import Request, ScaleIn, ScaleOut, Verdict
-from penstock.experiments.controllers import OperatorSpec, PolicySpec, build_controller, header_of
+from penstock.experiments.application_managers import TUNED, check_manager
+from penstock.experiments.controllers import (
+    PolicySpec,
+    build_controller,
+    header_of,
+    operator_specs,
+)
 from penstock.experiments.pretrain import model_of, pretrained, specs_of
+from penstock.experiments.retuning import Deciding, is_tuned
 from penstock.files import write_whole
 from penstock.journal_file import JournalFile, read_journal
 from penstock.live.orders import ORDERS, taken
 from penstock.live.record import Interval, Summary, row, summary
-from penstock.live.settings import MODEL_FREE, LiveSettings
-from penstock.perf.latency import naive_shares
+from penstock.live.settings import LiveSettings
+from penstock.live.tuning import Retuning, Tuner, TunerProcess
+from penstock.perf.calibration import SystemModel
+from penstock.policies.application.tuned import naive
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, Worker
 from penstock.runtimes.spark.feed import Feed
@@ -46,6 +57,7 @@ if TYPE_CHECKING:
 _POLL_S = 1.0
 _POLL_CHANGING_S = 0.25  # a new executor is tried out before it gets real work
 _EXECUTORS_S = 180.0  # for the first executors to be there
+_LARGEST_JOINT_TABLE = 1_000_000  # planned in seconds, and saved at every interval
 _RESTARTS = 5  # of a query that failed, before the run gives up
 
 
@@ -89,6 +101,13 @@ class LiveRun:
             NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in self.settings.kinds
         )
         self.graph = chain_graph(self.app)
+        check_manager(
+            self.settings.application_policy,
+            self.graph,
+            self.node_types,
+            where="the cluster",
+            largest=_LARGEST_JOINT_TABLE,
+        )
         if self.app.objective.response_time_s is None or self.app.objective.per_path_s:
             raise InputError(f"application '{self.app.name}': a live run has one response time for all paths")
         self.objective_s = self.app.objective.response_time_s
@@ -144,6 +163,7 @@ class LiveRun:
         feeder = self.feeder_of({source: Feed(running.log(source)) for source in self.app.sources})
         feeder.start()
         self.said("queries running")
+        brain: _Brain | None = None
         try:
             brain = _Brain(self, journal)
             self.began_s = time.time()
@@ -168,6 +188,8 @@ class LiveRun:
             monitor.observe()
             self.took += monitor.finished()
         finally:
+            if brain is not None:
+                brain.stop()
             feeder.stop()
             running.stop()
             actuator.stop()
@@ -202,7 +224,7 @@ class LiveRun:
     def _summary(self, seconds: float) -> Summary:
         return summary(
             application=self.app.name,
-            policy=self.settings.label or self.settings.policy,
+            policy=self.settings.name,
             finished=not self.stopping.is_set(),
             objective_s=self.objective_s,
             intervals=self.intervals,
@@ -217,32 +239,37 @@ class LiveRun:
 class _Brain:
     """Decides; before a policy that needs a model can, it measures."""
 
-    def __init__(self, live: LiveRun, journal: JournalFile) -> None:
+    def __init__(self, live: LiveRun, journal: Journal, tuner: Tuner | None = None) -> None:
         self._live, self._journal = live, journal
         self._measured: list[ApplicationObservation] = []
-        self._built: tuple[Controller, ControllerMemory] | None = None
+        self._built: Deciding | None = None
+        self._retuning = self._tuned(tuner) if live.settings.application_policy == TUNED else None
         self._memory_file = live.settings.out / "work" / "controller.json"
         self._count = 0
-        if live.settings.policy in MODEL_FREE:
-            self._build(self._guesses())
+        if not live.settings.needs_model:
+            self._build(None)
         elif self._memory_file.exists():
             self._resume()
 
     def tick(self, seen: ApplicationObservation) -> tuple[Interval, Verdict]:
+        if self._retuning is not None:
+            self._retuning.saw(seen)
         if self._built is None:
             self._measured.append(seen)
-            self._try_to_build(seen)
-            why = "measuring, before the first decision"
+            why = "measuring, before the first decision" + self._try_to_build(seen)
             self._journal.append(Noted(at_s=seen.at_s, text=why))
             return Interval(seen=seen, reasons=(why,), changed=()), Verdict(())
-        controller, memory = self._built
+        retuned: tuple[str, ...] = ()
+        if self._retuning is not None:
+            before, self._built = self._built, self._retuning.between_rounds(self._built, seen.at_s)
+            retuned = ("bounds and weights retuned",) if self._built is not before else ()
         orders = taken(self._live.work / ORDERS)
-        made, memory = plan(controller, memory, seen, orders)
+        made, memory = plan(self._built.controller, self._built.memory, seen, orders)
         self._journal.append(Ticked(seen=seen, orders=orders, plan=made))
-        self._built = controller, memory
+        self._built = replace(self._built, memory=memory)
         write_whole(self._memory_file, json.dumps(as_plain(saved(memory))))
         verdict = self._forced(seen) if self._live.settings.chaos else made.to_do
-        return Interval(seen=seen, reasons=_reasons(made), changed=_changes(verdict)), verdict
+        return Interval(seen=seen, reasons=(*retuned, *_reasons(made)), changed=_changes(verdict)), verdict
 
     def _forced(self, seen: ApplicationObservation) -> Verdict:
         """One chain after another up and down again, whatever the policy wants."""
@@ -264,69 +291,82 @@ class _Brain:
             )
         return Verdict(tuple(requests))
 
-    def _guesses(self) -> tuple[OperatorSpec, ...]:
-        shares = naive_shares(self._live.graph, self._live.app.objective)
-        return tuple(
-            OperatorSpec(
-                name=operator.name,
-                bound_s=shares[operator.name],
-                service_time_s=operator.service_time_s,
-                max_replicas=operator.max_replicas,
-            )
-            for operator in self._live.graph.operators
+    def stop(self) -> None:
+        if self._retuning is not None:
+            self._retuning.stop()
+
+    def _tuned(self, tuner: Tuner | None) -> Retuning:
+        settings = self._live.settings
+        return Retuning(
+            tuner or TunerProcess(self._live.work / "tuning"),
+            self._journal,
+            least_s=settings.measure_s,
+            period_s=settings.retune_s,
+            limit_s=settings.tuning_limit_s,
         )
 
-    def _try_to_build(self, seen: ApplicationObservation) -> None:
+    def _try_to_build(self, seen: ApplicationObservation) -> str:
+        """What stands in the way, where that is more than time."""
         settings = self._live.settings
         if seen.at_s - self._measured[0].at_s < settings.measure_s:
-            return
+            return ""
         try:
             model = model_of(
                 self._live.graph, self._measured, self._live.node_types, interval_s=settings.interval_s
             )
-        except InputError:
-            return  # some chain has not finished anything yet: go on measuring
-        self._build(specs_of(model, self._live.app.objective), train=True)
+            self._build(model)
+        except InputError as problem:
+            return f": {problem}"  # some chain has not finished anything yet, say: go on measuring
+        return ""
 
-    def _build(self, operators: tuple[OperatorSpec, ...], *, train: bool = False) -> None:
-        header = self._header(operators)
+    def _build(self, model: SystemModel | None) -> None:
+        """With a model of what was measured, or for those that need none."""
+        header = self._header(model)
         controller, memory = build_controller(header)
         if self._memory_file.exists():
             memory = restored(controller, of_plain(json.loads(self._memory_file.read_text())))
-        elif train:
+        elif model is not None:
             memory = pretrained(header, controller, memory)
             # What was measured before the first decision counts: the warm-up may be over already.
             watched = noticed(header.safety, memory.safety, (), {}, self._measured[0])
             memory = replace(memory, safety=watched)
-        self._journal.append(header)
-        self._journal.append(Remembered(memory=as_plain(saved(memory))))
-        self._built = controller, memory
+        self._begin(Deciding(header=header, controller=controller, memory=memory))
 
     def _resume(self) -> None:
         """Go on with the controller of the run that was interrupted."""
-        headers = [
-            e for e in read_journal(self._live.settings.out / "journal.jsonl") if isinstance(e, Header)
-        ]
-        if headers:
-            controller, _ = build_controller(headers[-1])
+        header = latest_header(read_journal(self._live.settings.out / "journal.jsonl"))
+        if header is not None:
+            controller, _ = build_controller(header)
             memory = restored(controller, of_plain(json.loads(self._memory_file.read_text())))
-            self._journal.append(headers[-1])
-            self._journal.append(Remembered(memory=as_plain(saved(memory))))
-            self._built = controller, memory
+            self._begin(Deciding(header=header, controller=controller, memory=memory))
+            if self._retuning is not None and is_tuned(header):
+                self._retuning.resume(header)
 
-    def _header(self, operators: tuple[OperatorSpec, ...]) -> Header:
-        settings = self._live.settings
+    def _begin(self, deciding: Deciding) -> None:
+        self._journal.append(deciding.header)
+        self._journal.append(Remembered(memory=as_plain(saved(deciding.memory))))
+        self._built = deciding
+
+    def _header(self, model: SystemModel | None) -> Header:
+        settings, objective = self._live.settings, self._live.app.objective
+        graph = self._live.graph if model is None else model.application
+        operators = operator_specs(graph, objective) if model is None else specs_of(model, objective)
+        # Until it is tuned, the tuned manager's start: naive shares, as for all, and equal weights.
+        tuned = settings.application_policy == TUNED
         policies = PolicySpec(
             operators=operators,
             policy=settings.policy,
+            weights=naive(graph, objective).weights if tuned else Weights(),
+            application_policy=settings.application_policy,
+            application=graph,
+            objective=objective,
+            source_rates=() if model is None else tuple(float(rate) for rate in model.rates),
             threshold=settings.threshold,
             replicas=settings.replicas if settings.policy == "fixed" else None,
             token_bucket=(
                 settings.bucket_low * self._live.objective_s,
                 settings.bucket_high * self._live.objective_s,
-            )
-            if settings.bucket
-            else None,
+            ),
             token_period_s=2 * settings.interval_s,
         )
         safety = SafetySettings(

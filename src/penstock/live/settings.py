@@ -6,6 +6,14 @@ from math import isfinite
 from pathlib import Path
 
 from penstock.domain.errors import InputError
+from penstock.experiments.application_managers import (
+    COORDINATING,
+    GRANT_ALL,
+    TUNED,
+    check_application_policy_name,
+    who_decides,
+)
+from penstock.experiments.application_managers import MODEL_FREE as MODEL_FREE_MANAGERS
 from penstock.experiments.catalogue import check_policy_name
 from penstock.runtimes.spark.cluster import NodeKind
 
@@ -32,9 +40,11 @@ class LiveSettings:
     replicas: int = 1  # every chain starts with, and policy `fixed` stays at
     replicas_of: Mapping[str, int] = field(default_factory=dict)  # other numbers for some chains
     label: str = ""  # what the run is called in tables; the policy's name if left out
-    bucket: bool = False  # a token bucket grants changes, at these shares of the objective
-    bucket_low: float = 0.5
+    application_policy: str = GRANT_ALL  # who manages the application
+    bucket_low: float = 0.5  # of the objective, where the token bucket opens
     bucket_high: float = 0.9
+    retune_s: float = 300.0  # `tuned`: from one tuning to looking whether another is needed
+    tuning_limit_s: float = 600.0  # a tuning that takes longer is given up
     master: str | None = None  # of a cluster that runs already; None: an embedded one
     max_cost: float | None = None  # price of all replicas together
     max_nodes: int | None = None  # replicas of all operators together
@@ -42,9 +52,20 @@ class LiveSettings:
 
     def __post_init__(self) -> None:
         check_policy_name(self.policy)
+        check_application_policy_name(self.application_policy)
+        if self.application_policy == TUNED and self.policy in MODEL_FREE:
+            raise InputError(
+                f"policy '{self.policy}': it has no bounds or weights for the application policy 'tuned' to "
+                "set; try ql-pds-plus or model-based"
+            )
         if self.minutes is not None and not (isfinite(self.minutes) and self.minutes > 0):
             raise InputError(f"minutes {self.minutes}; a run takes some time")
-        for what, value in (("interval", self.interval_s), ("warm-up", self.warm_up_s + 1)):
+        for what, value in (
+            ("interval", self.interval_s),
+            ("warm-up", self.warm_up_s + 1),
+            ("time between two tunings", self.retune_s),
+            ("limit of a tuning", self.tuning_limit_s),
+        ):
             if not (isfinite(value) and value > 0):
                 raise InputError(f"{what} {value} s; it must be positive")
         for count in (self.replicas, *self.replicas_of.values()):
@@ -52,6 +73,22 @@ class LiveSettings:
                 raise InputError(f"replicas={count}; at least one replica must run")
         if not self.kinds:
             raise InputError("no node types; at least one is needed")
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether operators must have been measured before anybody can decide."""
+        if self.application_policy not in COORDINATING:
+            return True
+        return self.application_policy not in MODEL_FREE_MANAGERS or self.policy not in MODEL_FREE
+
+    @property
+    def name(self) -> str:
+        """What the run is called in tables."""
+        if self.label:
+            return self.label
+        if self.application_policy == GRANT_ALL:
+            return self.policy
+        return who_decides(self.policy, self.application_policy)
 
 
 def node_kinds(text: str) -> tuple[NodeKind, ...]:

@@ -1,7 +1,8 @@
 """The QoS analyser: a model to simulate, from what was monitored (seed 001, sec. 5.2.2).
 
-Mean and variance of each operator's service time make it an M/G/1 queue per replica; the
-source's rates, interval by interval, are what the simulation is driven by.
+Mean and variance of each operator's service time make it an M/G/1 queue per replica, what it
+passes on per tuple the load of those after it; the source's rates, interval by interval, are what
+the simulation is driven by.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,9 @@ class ServiceSample:
     operator: str
     tuples: int
     mean_s: float
-    variance_s2: float  # around that mean, divided by the number of tuples
+    variance_s2: float | None  # around that mean, divided by the number of tuples; None: not measured
     speedup: float = 1.0  # of the node they were measured on
+    selectivity: float | None = None  # tuples out per tuple in; None: not measured
 
     def __post_init__(self) -> None:
         if self.tuples < 1:
@@ -30,7 +32,7 @@ class ServiceSample:
             raise InputError(
                 f"operator '{self.operator}': mean service time {self.mean_s} s; must be positive"
             )
-        if not (isfinite(self.variance_s2) and self.variance_s2 >= 0):
+        if self.variance_s2 is not None and not (isfinite(self.variance_s2) and self.variance_s2 >= 0):
             raise InputError(
                 f"operator '{self.operator}': variance {self.variance_s2} s2; it cannot be negative"
             )
@@ -73,16 +75,27 @@ def _as_measured(operator: Operator, samples: Sequence[ServiceSample]) -> Operat
         raise InputError(f"operator '{operator.name}': no service time was measured; keep the naive shares")
     count = sum(sample.tuples for sample in samples)
     mean = sum(sample.tuples * sample.mean_s * sample.speedup for sample in samples) / count
-    # Within samples and between them: the law of total variance.
-    variance = (
-        sum(
-            sample.tuples
-            * (sample.variance_s2 * sample.speedup**2 + (sample.mean_s * sample.speedup - mean) ** 2)
-            for sample in samples
-        )
-        / count
-    )
-    return replace(operator, service_time_s=mean, service_scv=variance / mean**2)
+    variance = _variance(operator, samples, mean)
+    passed = [(sample.tuples, sample.selectivity) for sample in samples if sample.selectivity is not None]
+    selectivity = operator.selectivity
+    if passed:
+        selectivity = sum(tuples * share for tuples, share in passed) / sum(tuples for tuples, _ in passed)
+    return replace(operator, service_time_s=mean, service_scv=variance / mean**2, selectivity=selectivity)
+
+
+def _variance(operator: Operator, samples: Sequence[ServiceSample], mean: float) -> float:
+    within = [(sample, sample.variance_s2) for sample in samples if sample.variance_s2 is not None]
+    between = [sample.tuples * (sample.mean_s * sample.speedup - mean) ** 2 for sample in samples]
+    if within:
+        # Within samples and between them: the law of total variance.
+        return sum(
+            sample.tuples * (variance * sample.speedup**2 + (sample.mean_s * sample.speedup - mean) ** 2)
+            for sample, variance in within
+        ) / sum(sample.tuples for sample, _ in within)
+    if len(samples) < 2:
+        raise InputError(f"operator '{operator.name}': how much service times vary was not measured yet")
+    # Where an interval has a single task, all it tells is a mean of n tuples: n (mean_n - mean)^2.
+    return sum(between) / (len(samples) - 1)
 
 
 def _without_gaps(rates: Sequence[float | None]) -> Floats:

@@ -24,19 +24,25 @@ from penstock.perf.traffic import visits
 LARGEST_JOINT_TABLE = 50_000_000  # joint deployments times joint actions
 
 
-def joint_deployments(max_replicas: Sequence[int]) -> Deployments:
-    """Every way to run 1 to `max_replicas[o]` identical replicas of each operator o, all at price 1."""
+def check_joint_size(max_replicas: Sequence[int], *, largest: int = LARGEST_JOINT_TABLE) -> None:
+    """Whether a table of all joint deployments and actions would fit."""
     operators = len(max_replicas)
     for operator, limit in enumerate(max_replicas):
         if limit < 1:
             raise InputError(f"operator {operator}: max_replicas={limit}; at least one replica must run")
     entries = prod(max_replicas) * 3**operators
-    if operators < 1 or entries > LARGEST_JOINT_TABLE:
+    if operators < 1 or entries > largest:
         raise InputError(
             f"{operators} operators with {', '.join(map(str, max_replicas))} replicas: "
             f"{prod(max_replicas):,} joint deployments of {3**operators:,} actions are too many "
             "to plan over; manage operators one by one"
         )
+
+
+def joint_deployments(max_replicas: Sequence[int]) -> Deployments:
+    """Every way to run 1 to `max_replicas[o]` identical replicas of each operator o, all at price 1."""
+    check_joint_size(max_replicas)
+    operators = len(max_replicas)
     bits = max(max_replicas).bit_length()
     most = np.array(max_replicas, dtype=np.int64)
     counts = np.array(list(product(*(range(1, limit + 1) for limit in max_replicas))), dtype=np.int64)

@@ -13,18 +13,18 @@ import numpy.typing as npt
 
 from penstock.domain.errors import InputError
 
-K = TypeVar("K", bound=tuple[Any, ...])
+K = TypeVar("K", bound=tuple[Any, ...] | Mapping[str, Any])  # one policy's memory, or several by name
 Learned = dict[str, npt.NDArray[Any]]
 
 
-def learned(memory: tuple[Any, ...]) -> Learned:
+def learned(memory: tuple[Any, ...] | Mapping[str, Any]) -> Learned:
     """Copies of the arrays a policy writes to, by the path of field names that leads to each."""
     found: Learned = {}
 
     def visit(name: str, part: Any) -> None:
         if isinstance(part, np.ndarray) and part.flags.writeable:
             found[name] = part.copy()
-        elif isinstance(part, tuple):
+        elif isinstance(part, tuple | Mapping):
             for label, field in _fields(part):
                 visit(f"{name}.{label}" if name else label, field)
 
@@ -41,6 +41,10 @@ def with_learned(fresh: K, saved: Mapping[str, npt.NDArray[Any]]) -> K:
     def filled(name: str, part: Any) -> Any:
         if isinstance(part, np.ndarray) and part.flags.writeable:
             return _checked(name, part, saved[name])
+        if isinstance(part, Mapping):
+            return {
+                label: filled(f"{name}.{label}" if name else label, field) for label, field in part.items()
+            }
         if isinstance(part, tuple):
             fields = [filled(f"{name}.{label}" if name else label, field) for label, field in _fields(part)]
             same = all(new is old for new, old in zip(fields, part, strict=True))
@@ -50,7 +54,9 @@ def with_learned(fresh: K, saved: Mapping[str, npt.NDArray[Any]]) -> K:
     return cast(K, filled("", fresh))
 
 
-def _fields(part: tuple[Any, ...]) -> list[tuple[str, Any]]:
+def _fields(part: tuple[Any, ...] | Mapping[str, Any]) -> list[tuple[str, Any]]:
+    if isinstance(part, Mapping):
+        return list(part.items())
     names = getattr(part, "_fields", None) or [str(index) for index in range(len(part))]
     return list(zip(names, part, strict=True))
 

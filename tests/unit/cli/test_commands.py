@@ -216,7 +216,20 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["run", "paced", "--minutes", "0"], "minutes 0"),
         (["run", "paced", "--policy", "nope"], "policy 'nope': unknown"),
         (["run", "paced", "--load", "storm"], "load 'storm': unknown"),
-        (["run", "paced", "--application-policy", "chaos"], "--application-policy 'chaos': choose grant-all"),
+        (
+            ["run", "paced", "--application-policy", "chaos"],
+            "application policy 'chaos': unknown; choose one of grant-all",
+        ),
+        (["run", "paced", "--application-policy", "drs-cc"], "did you mean 'drs-c'"),
+        (
+            ["run", "paced-diamond", "--application-policy", "centralised", "--max-replicas", "10"],
+            "centralised: 5 operators with 10, 10, 10, 10, 10 replicas: 100,000 joint deployments",
+        ),
+        (
+            ["run", "paced", "--application-policy", "tuned", "--policy", "threshold-c"],
+            "policy 'threshold-c': it has no bounds or weights",
+        ),
+        (["run", "paced", "--retune-every", "0"], "time between two tunings 0"),
         (["run", "paced", "--replicas", "0"], "replicas=0"),
         (["run", "paced", "--low", "-1"], "low=-1"),
         (["run", "top-routes", "--input", "nowhere.csv"], "nowhere.csv: cannot read"),

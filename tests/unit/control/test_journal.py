@@ -1,6 +1,7 @@
 """Entries are lines and lines are entries again; a crash costs at most the line being written."""
 
 import json
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from penstock.control.journal import (
     Noted,
     Reconfigured,
     Remembered,
+    Retuned,
     Stepped,
     Ticked,
     decoded,
     decoded_lines,
     encoded,
+    latest_header,
 )
 from penstock.control.plan import Plan
 from penstock.control.reconfiguration import (
@@ -140,9 +143,18 @@ ENTRIES: tuple[Entry, ...] = (
         event=Failed(command=AcquireNode(ticket=3, node_type=0), reason="no quota", at_s=4.0),
         commands=(StopQuery(), AcquireNode(ticket=4, node_type=0, node="n1")),
     ),
+    Retuned(at_s=2.0, policies={"weights": {"performance": 0.5}}, memory={"arrays": {}}, reason="cheaper"),
     Reconfigured(record=RECORD),
     Noted(at_s=3.0, text="started"),
 )
+
+
+def test_who_decides_at_the_end_is_the_last_header_with_what_was_retuned_since() -> None:
+    changed = Retuned(at_s=2.0, policies={"levels": 9}, memory={}, reason="")
+    other = replace(HEADER, policies={"levels": 5})
+    assert latest_header([]) is None
+    assert latest_header([HEADER, changed, changed]) == replace(HEADER, policies={"levels": 9})
+    assert latest_header([HEADER, changed, other]) == other
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: type(entry).__name__)

@@ -138,6 +138,7 @@ class SparkMonitor:
             service_time_s=served.mean_s,
             service_variance_s2=served.variance_s2,
             backlog=sum(batch.tuples for batch in waiting),
+            selectivity=_selectivity(mine),
             skew=skew(loads),
             utilisation_by_replica=loads,
         )
@@ -163,3 +164,10 @@ class SparkMonitor:
             mine = self._reached[chain.name][stream]
             left += [batch for number, batch in seen.waiting.items() if number >= mine]
         return left
+
+
+def _selectivity(reports: Sequence[BatchReport]) -> float | None:
+    """Tuples that left per tuple that came in, over these micro-batches."""
+    taken = sum(report.tuples_in for report in reports)
+    given = sum(report.published.tuples for report in reports if report.published is not None)
+    return given / taken if taken else None

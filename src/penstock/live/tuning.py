@@ -1,0 +1,167 @@
+"""The tuned Application Manager beside a live run: a process of its own tunes while decisions go on.
+
+Observations are collected every round. When it is time, a job is begun and the run goes on;
+every later round looks whether there is an answer, and swaps it in before it decides. A job that
+fails or takes too long changes nothing and leaves a note.
+"""
+
+import os
+import subprocess
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Protocol
+
+from penstock.control.journal import Header, Noted, Retuned, decoded, encoded
+from penstock.control.ports import Journal
+from penstock.domain.errors import InputError
+from penstock.domain.observation import ApplicationObservation
+from penstock.experiments.retuning import STAYS, Deciding, job_of, moved, swapped
+from penstock.files import write_whole
+
+MONITORED = 2_000  # latest intervals that make the model
+
+
+class Tuner(Protocol):
+    """Works a job out somewhere else, one at a time. Nothing here waits."""
+
+    def begin(self, job: Header) -> None: ...
+
+    def answer(self) -> Retuned | Noted | None:
+        """What came of the job; None while it is worked on. A failure is a note."""
+
+    def stop(self) -> None:
+        """Give up what is being worked on."""
+
+
+class Retuning:
+    """When to tune, and what becomes of it."""
+
+    def __init__(
+        self, tuner: Tuner, journal: Journal, *, least_s: float, period_s: float, limit_s: float
+    ) -> None:
+        self._tuner, self._journal = tuner, journal
+        self._least_s, self._period_s, self._limit_s = least_s, period_s, limit_s
+        self._monitored: deque[ApplicationObservation] = deque(maxlen=MONITORED)
+        self._tuned_for: Header | None = None
+        self._began_at_s: float | None = None  # of the job that is worked on
+        self._ended_at_s: float | None = None  # of the last one
+
+    def saw(self, seen: ApplicationObservation) -> None:
+        self._monitored.append(seen)
+
+    def resume(self, header: Header) -> None:
+        """What was tuned in an earlier life of the run holds until something has moved."""
+        self._tuned_for = header
+
+    def between_rounds(self, now: Deciding, at_s: float) -> Deciding:
+        """Who decides the next round."""
+        if self._began_at_s is None:
+            self._begin_if_due(now, at_s)
+            return now
+        answer = self._tuner.answer()
+        if answer is None and at_s - self._began_at_s > self._limit_s:
+            self._tuner.stop()
+            answer = Noted(at_s=at_s, text=f"tuning took more than {self._limit_s:g} s: {STAYS}")
+        if answer is None:
+            return now
+        self._began_at_s, self._ended_at_s = None, at_s
+        if isinstance(answer, Retuned):
+            try:
+                entry, now = swapped(now, answer, at_s)
+            except InputError as problem:
+                self._note(at_s, f"tuning failed: {problem}: {STAYS}")
+                return now
+            self._journal.append(entry)
+        else:
+            self._note(at_s, answer.text)
+        return now
+
+    def stop(self) -> None:
+        self._tuner.stop()
+
+    def _begin_if_due(self, now: Deciding, at_s: float) -> None:
+        if self._tuned_for is not None and self._ended_at_s is None:
+            self._ended_at_s = at_s  # tuned in an earlier life: a period from here
+        too_early = self._ended_at_s is not None and at_s - self._ended_at_s < self._period_s
+        if too_early or not self._monitored or at_s - self._monitored[0].at_s < self._least_s:
+            return
+        try:
+            job = job_of(now.header, self._monitored)
+        except InputError:
+            return  # something was not measured yet: there is nothing to simulate
+        why = "at the start" if self._tuned_for is None else moved(self._tuned_for, job)
+        if not why:
+            self._ended_at_s = at_s  # look again after another period
+            return
+        self._tuned_for = job
+        self._note(at_s, f"tuning begins: {why}")
+        try:
+            self._tuner.begin(job)
+        except OSError as problem:
+            self._ended_at_s = at_s
+            self._note(at_s, f"tuning failed: {problem}: {STAYS}")
+            return
+        self._began_at_s = at_s
+
+    def _note(self, at_s: float, text: str) -> None:
+        self._journal.append(Noted(at_s=at_s, text=text))
+
+
+class TunerProcess:
+    """`python -m penstock.live.tuner` at low priority; job and answer are files in a folder.
+
+    Its standard input stays open as long as this process lives, and it ends when that closes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self, job: Header) -> None:
+        self.stop()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._answer.unlink(missing_ok=True)
+        write_whole(self._folder / "job.json", encoded(job))
+        with (self._folder / "log.txt").open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "penstock.live.tuner", str(self._folder)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+                start_new_session=True,  # Ctrl-C is for the run, which ends this one itself
+            )
+
+    def answer(self) -> Retuned | Noted | None:
+        if self._process is None:
+            return Noted(at_s=0.0, text=f"tuning failed: it was not begun: {STAYS}")
+        status = self._process.poll()
+        if status is None:
+            return None
+        self.stop()
+        if status != 0:
+            lines = (self._folder / "log.txt").read_text(errors="replace").strip().splitlines()
+            why = lines[-1] if lines else f"exit status {status}"
+            return Noted(at_s=0.0, text=f"tuning failed: {why}: {STAYS}")
+        try:
+            entry = decoded(self._answer.read_text())
+        except (OSError, InputError) as problem:
+            return Noted(at_s=0.0, text=f"tuning failed: {problem}: {STAYS}")
+        if not isinstance(entry, Retuned | Noted):
+            return Noted(at_s=0.0, text=f"tuning failed: it answered {type(entry).__name__}: {STAYS}")
+        return entry
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+
+    @property
+    def _answer(self) -> Path:
+        return self._folder / "answer.json"
