@@ -111,6 +111,14 @@ def run(
         ),
     ] = None,
     interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 5.0,
+    trigger: Annotated[
+        float,
+        typer.Option(
+            "--trigger",
+            help="Seconds from one micro-batch to the next, at least: few answer sooner, many leave replicas "
+            "time for others.",
+        ),
+    ] = 0.5,
     protocol: Annotated[
         str,
         typer.Option(
@@ -162,6 +170,7 @@ def run(
         advise=advise,
         seed=seed,
         interval_s=interval,
+        trigger_s=trigger,
         replicas=replicas,
         chaos=force_scaling,
         application_policy=application_policy,

@@ -148,7 +148,7 @@ class LiveRun:
         workers: Mapping[str, Sequence[Worker]],
         journal: JournalFile,
     ) -> None:
-        running = RunningApp(self.app, spark, self.work)
+        running = RunningApp(self.app, spark, self.work, trigger_s=self.settings.trigger_s)
         names = [kind.name for kind in self.settings.kinds]
 
         def ended(record: Record) -> None:

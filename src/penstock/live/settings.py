@@ -33,6 +33,7 @@ class LiveSettings:
     advise: bool = False
     seed: int = 1
     interval_s: float = 5.0  # between two decisions
+    trigger_s: float = 0.5  # a micro-batch begins that often at most
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
     warm_up_s: float = 30.0  # the first micro-batches of a query, or of an executor, are slow
     scale_in_window_s: float = 30.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from typing_extensions import override
 
 from penstock.runtimes.spark.partitions import shares
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 FORMAT = "penstock-log"
 _MOST_BATCHES = 1000  # in one micro-batch: after a long stop it catches up in steps
-_SAMPLE = 10  # tuples
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,7 @@ class Slices(InputPartition):
 
 
 class LogSource(DataSource):
-    """`spark.readStream.format("penstock-log")` with options path, consumer, schema, intake.
-
-    `spark.read.format("penstock-log")` gives a few of the latest tuples, once in every one of `parts`.
-    """
+    """`spark.readStream.format("penstock-log")` with options path, consumer, schema, intake."""
 
     @classmethod
     @override
@@ -56,10 +52,6 @@ class LogSource(DataSource):
         return StructType.fromJson(json.loads(given)) if given.startswith("{") else given
 
     @override
-    def reader(self, schema: "StructType") -> DataSourceReader:
-        return SampleReader(StreamLog(Path(self.options["path"])), parts=int(self.options["parts"]))
-
-    @override
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         return LogReader(
             StreamLog(Path(self.options["path"])),
@@ -67,28 +59,6 @@ class LogSource(DataSource):
             intake=Path(self.options["intake"]),
             chunk=int(self.options.get("chunk", "1000")),
         )
-
-
-class SampleReader(DataSourceReader):
-    """Reads like the real one, but little, and whatever is there: to try what has never run here."""
-
-    def __init__(self, log: StreamLog, *, parts: int) -> None:
-        self._log, self._parts = log, parts
-
-    @override
-    def partitions(self) -> Sequence[InputPartition]:
-        last = self._log.last()
-        files = () if last is None else last.files[:1]
-        some = tuple((str(self._log.data_file(file.name)), 0, _SAMPLE) for file in files)
-        return [Slices(some)] * self._parts
-
-    @override
-    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        for path, first, tuples in partition.value:
-            try:
-                yield from _tuples_of(path, first, tuples, chunk=_SAMPLE)
-            except FileNotFoundError:
-                continue  # all consumers are past it
 
 
 class LogReader(DataSourceStreamReader):
@@ -122,22 +92,18 @@ class LogReader(DataSourceStreamReader):
 
     @override
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        import pyarrow
+        from pyarrow import parquet
+
         for path, first, tuples in partition.value:
-            yield from _tuples_of(path, first, tuples, chunk=self._chunk)
+            table = parquet.read_table(path).slice(first, tuples)
+            # Spark takes every column of a source for one that may be null.
+            nullable = pyarrow.schema([column.with_nullable(True) for column in table.schema])
+            yield from table.cast(nullable).to_batches(max_chunksize=self._chunk)
 
     @override
     def commit(self, end: dict[str, Any]) -> None:
         self._log.passed(self._consumer, int(end["batch"]))
-
-
-def _tuples_of(path: str, first: int, tuples: int, *, chunk: int) -> "list[RecordBatch]":
-    import pyarrow
-    from pyarrow import parquet
-
-    table = parquet.read_table(path).slice(first, tuples)
-    # Spark takes every column of a source for one that may be null.
-    nullable = pyarrow.schema([column.with_nullable(True) for column in table.schema])
-    return table.cast(nullable).to_batches(max_chunksize=chunk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

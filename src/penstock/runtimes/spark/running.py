@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MONITOR = "monitor"
+_TRIED = 10  # tuples for an executor that has never had any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +136,7 @@ class RunningApp:
         """
         try:
             self._try_out(self.chains[name], executors)
-        except Exception:  # not every operator runs outside a stream; then at least Python is started
+        except Exception:  # before the first tuples, for one; then at least Python is started
             frame = self.spark.range(0, executors, 1, executors)
             frame.mapInArrow(warm_tap, frame.schema, profile=self._profiles[name]).collect()
 
@@ -201,27 +202,35 @@ class RunningApp:
         return True
 
     def _try_out(self, chain: Chain, executors: int) -> None:
+        """The chain as a query of its own, on a log with a few tuples for each executor."""
+        place = Path(tempfile.mkdtemp(dir=self.work, prefix="trial-"))
         apart = self.spark.newSession()  # its own settings: others start queries meanwhile
         apart.dataSource.register(LogSource)
         apart.conf.set("spark.sql.shuffle.partitions", str(executors))
-        frames = [
-            apart.read.format(FORMAT)
-            .option("path", str(self.log(stream).root))
-            .option("schema", self._schemas[stream])
-            .option("parts", str(executors))
-            .load()
-            for stream in chain.inputs
-        ]
-        kept = [
-            frame.mapInArrow(warm_tap, frame.schema, profile=self._profiles[chain.name]) for frame in frames
-        ]
-        tried = Path(tempfile.mkdtemp(dir=self.work))
+        intake = place / "intake.json"
         try:
-            self._transformed(chain, kept, tried).mapInArrow(
-                exit_tap(str(tried)), REPORT_SCHEMA, profile=self._profiles[chain.name]
-            ).collect()
+            write_whole(intake, json.dumps(asdict(Intake(parts=executors))))
+            frames = []
+            for stream in chain.inputs:
+                log = self.log(stream).sampled(place / stream, files=executors, tuples=_TRIED)
+                if log is None:
+                    raise LookupError(f"stream '{stream}' is empty")
+                frame = self._frame(apart, log, chain, self._schemas[stream], intake)
+                frames.append(frame.mapInArrow(warm_tap, frame.schema, profile=self._profiles[chain.name]))
+            (place / "results").mkdir()
+            tried = self._transformed(chain, frames, place).mapInArrow(
+                exit_tap(str(place / "results")), REPORT_SCHEMA, profile=self._profiles[chain.name]
+            )
+            query = (
+                tried.writeStream.format("noop")
+                .outputMode(chain.output_mode)
+                .option("checkpointLocation", str(place / "checkpoint"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
         finally:
-            shutil.rmtree(tried, ignore_errors=True)
+            shutil.rmtree(place, ignore_errors=True)
 
     def _entry(self, chain: str) -> Path:
         return self.work / "entries" / chain
@@ -241,12 +250,18 @@ class RunningApp:
             time.sleep(0.1)
 
     def _read(self, chain: Chain, stream: str) -> "DataFrame":
+        return self._frame(
+            self.spark, self.log(stream), chain, self._schemas[stream], self._intake(chain.name)
+        )
+
+    @staticmethod
+    def _frame(spark: "SparkSession", log: StreamLog, chain: Chain, schema: str, intake: Path) -> "DataFrame":
         return (
-            self.spark.readStream.format(FORMAT)
-            .option("path", str(self.log(stream).root))
+            spark.readStream.format(FORMAT)
+            .option("path", str(log.root))
             .option("consumer", chain.name)
-            .option("schema", self._schemas[stream])
-            .option("intake", str(self._intake(chain.name)))
+            .option("schema", schema)
+            .option("intake", str(intake))
             .load()
         )
 
