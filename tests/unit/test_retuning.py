@@ -27,7 +27,8 @@ from penstock.experiments.application_managers import APPLICATION_POLICIES, MODE
 from penstock.experiments.controllers import PolicySpec, build_controller, header_of, operator_specs
 from penstock.experiments.retuning import configuration_of, is_tuned, job_of, moved, tuned
 from penstock.journal_file import JournalFile, read_journal
-from penstock.live.run import LiveRun, _Brain
+from penstock.live.brain import Brain
+from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
 from penstock.live.tuning import TunerProcess
 from penstock.policies.application.tuned import naive
@@ -114,7 +115,7 @@ class Running:
             ),
             feeder_of=lambda feeds: pytest.fail("nobody feeds here"),
         )
-        self.brain = _Brain(live, self, tuner)
+        self.brain = Brain(live.app, live.settings, self, tuner)
 
     def append(self, entry: Entry) -> None:
         with JournalFile(self.out / "journal.jsonl") as journal:

@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 
 from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
 from penstock.experiments.application_managers import (
     COORDINATING,
     GRANT_ALL,
@@ -74,6 +75,16 @@ class LiveSettings:
                 raise InputError(f"replicas={count}; at least one replica must run")
         if not self.kinds:
             raise InputError("no node types; at least one is needed")
+
+    @property
+    def work(self) -> Path:
+        """What is needed to go on after a crash."""
+        return self.out / "work"
+
+    @property
+    def node_types(self) -> tuple[NodeType, ...]:
+        """As policies see them."""
+        return tuple(NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in self.kinds)
 
     @property
     def needs_model(self) -> bool:
