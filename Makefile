@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check bench lock clean
+.PHONY: help setup java demo simulation test check bench lock clean
 
 help: ## list what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 setup: $(READY) ## create .venv with the locked dependencies
 
@@ -24,8 +24,14 @@ $(READY): requirements.lock pyproject.toml
 java: ## find Java 17 or newer, or install Debian's
 	@sh tools/find-java.sh --install
 
-demo: setup ## compare policies on a synthetic four-week trace: a table, and plots in out/demo.html
-	$(BIN)/penstock compare --out out/demo.html
+demo: setup ## run an application on Spark for four minutes, scaled as its load rises and falls; plots in out/demo
+	@sh tools/find-java.sh --install
+	@rm -rf out/demo
+	$(BIN)/penstock run top-routes --policy model-based --minutes 4 --low 100 --high 2000 \
+	  --max-replicas 2 --trigger 2 --slo 12 --out out/demo
+
+simulation: setup ## compare policies on a synthetic four-week trace, without Java: plots in out/simulation.html
+	$(BIN)/penstock compare --out out/simulation.html
 
 test: check ## everything CI runs: checks, then tests
 	$(BIN)/python -m pytest -n auto -m "not spark and not browser" tests docs/examples

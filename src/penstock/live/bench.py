@@ -12,7 +12,7 @@ from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
 
 STAGES = len(Method)
-_MINUTES = 6.0
+_MINUTES = 4.0
 _TRIPS = 40.0  # per second
 _FEWEST = 5
 

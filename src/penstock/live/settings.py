@@ -78,8 +78,8 @@ class LiveSettings:
 
     @property
     def work(self) -> Path:
-        """What is needed to go on after a crash."""
-        return self.out / "work"
+        """What is needed to go on after a crash; absolute, as workers run elsewhere."""
+        return (self.out / "work").absolute()
 
     @property
     def node_types(self) -> tuple[NodeType, ...]:

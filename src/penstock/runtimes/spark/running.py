@@ -5,6 +5,7 @@ the monitor reads.
 """
 
 import json
+import re
 import shutil
 import tempfile
 import threading
@@ -188,7 +189,7 @@ class RunningApp:
     def failed(self) -> dict[str, str]:
         """Queries that ended by themselves, and why."""
         return {
-            name: str(query.exception() or "it ended by itself").splitlines()[0]
+            name: telling_line(str(query.exception() or "it ended by itself"))
             for name, query in self.queries.items()
             if not query.isActive
         }
@@ -319,6 +320,13 @@ class RunningApp:
         """Whether a finite stream has been read to its end."""
         last = self.log(stream).last()
         return last is not None and last.final and reached > last.number
+
+
+def telling_line(text: str) -> str:
+    """Of a stack trace, Java's or Python's, the line that says what happened."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if re.match(r"(Caused by: )?[\w.$]*(Error|Exception)\b.*: \S", line)]
+    return (causes or lines)[-1 if causes else 0][:300]
 
 
 def _merged(batches: list[Batch]) -> Origins:
