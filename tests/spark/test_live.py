@@ -14,6 +14,10 @@ import pytest
 from penstock.apps.schedule import ByRates, Shape
 from penstock.apps.tuples import GeneratedTrips
 from penstock.cli import main
+from penstock.control.journal import Reconfigured
+from penstock.control.reconfiguration import Outcome
+from penstock.journal_file import read_journal
+from penstock.runtimes.spark.cluster import LocalCluster
 from query1_checker import problems
 
 pytestmark = pytest.mark.spark
@@ -32,11 +36,16 @@ def trips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def started(trips: Path, out: Path, *words: str) -> "subprocess.Popen[bytes]":
+    """A run as a user starts it, in the folder above its own, which it names relative to that."""
     command = [sys.executable, "-m", "penstock", "run", "top-routes", "--input", str(trips), "--until-done"]
     log = out.parent / "log.txt"
     with log.open("ab") as output:
         return subprocess.Popen(
-            [*command, "--out", str(out), *words], stdout=output, stderr=output, process_group=0
+            [*command, "--out", out.name, *words],
+            stdout=output,
+            stderr=output,
+            process_group=0,
+            cwd=out.parent,
         )
 
 
@@ -90,6 +99,26 @@ def test_scaling_at_every_interval_and_killed_executors_and_workers_change_no_re
     with pytest.raises(SystemExit) as stopped:
         main()
     assert not stopped.value.code, capsys.readouterr().out
+
+
+def test_pausing_to_move_state_on_a_cluster_of_ones_own_changes_no_result(
+    trips: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    with LocalCluster(work=tmp_path / "mine", kinds={}) as mine:
+        words = ("--force-scaling", "--protocol", "pause-and-resume", "--max-replicas", "2")
+        run = started(trips, out, *words, "--interval", "3", "--master", mine.master_url)
+        try:
+            assert run.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
+        finally:
+            os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
+        assert mine.state() is not None, "a master somebody else started goes on"
+    right(trips, out)
+    entries = read_journal(out / "journal.jsonl")
+    records = [entry.record for entry in entries if isinstance(entry, Reconfigured)]
+    moved = [record for record in records if record.state_moved_bytes and record.outcome is Outcome.DONE]
+    assert moved, records
+    assert all(record.downtime_s > 0 for record in moved)
 
 
 def test_a_killed_driver_goes_on_where_it_was(trips: Path, tmp_path: Path) -> None:

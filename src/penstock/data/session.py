@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,8 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.domain.errors import InputError
-
-_OLDEST_JAVA = 17
+from penstock.runtimes.spark.java import java, standard_error_in
 
 
 @contextmanager
@@ -31,7 +29,7 @@ def spark_session(
     if running is not None:
         yield running
         return
-    _need_java()
+    java()  # names a missing one
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)  # it logs what it raises
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers with our packages, not the system's
     if master is None:
@@ -60,39 +58,10 @@ def _start(master: str, memory: str, log: Path) -> SparkSession:
     try:
         # Java's remarks, two hundred lines for one bad path, go to a file while the session lasts;
         # what matters comes back as an exception.
-        with _standard_error_in(log):
+        with standard_error_in(log):
             return builder.getOrCreate()
     except Exception as problem:
         raise InputError(f"--master '{master}': Spark does not start: {in_one_line(problem)}") from problem
-
-
-@contextmanager
-def _standard_error_in(path: Path) -> Iterator[None]:
-    sys.stderr.flush()
-    kept = os.dup(2)
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.dup2(log, 2)  # the Java process inherits it
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(log)
-
-
-def _need_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    except OSError:
-        said = ""
-    version = re.search(r'version "(\d+)', said)
-    if version is None or int(version[1]) < _OLDEST_JAVA:
-        raise InputError(
-            f"{java}: no Java {_OLDEST_JAVA} or newer; install one (Debian: openjdk-17-jre-headless) "
-            "or set JAVA_HOME"
-        )
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penstock.runtimes.spark.java import telling_line
 from penstock.runtimes.spark.measures import busy_shares, service, skew, utilisations, waits
-from penstock.runtimes.spark.running import telling_line
 from penstock.runtimes.spark.taps import EntryReport, TaskReport, entries, entry_tap
 
 

@@ -5,6 +5,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,6 +55,28 @@ def command(program: str) -> tuple[str, ...]:
         said = (asked.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise InputError(f"Spark's launcher does not start with {java()}: {said}")
     return words
+
+
+@contextmanager
+def standard_error_in(path: Path) -> Iterator[None]:
+    """A Java process that starts here says its remarks into this file; what matters comes as an exception."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)
+
+
+def telling_line(text: str) -> str:
+    """Of a stack trace, Java's or Python's, the line that says what happened."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if re.match(r"(Caused by: )?[\w.$]*(Error|Exception)\b.*: \S", line)]
+    return (causes or lines)[-1 if causes else 0][:300]
 
 
 def environment(**extra: str) -> dict[str, str]:

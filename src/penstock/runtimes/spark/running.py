@@ -5,7 +5,6 @@ the monitor reads.
 """
 
 import json
-import re
 import shutil
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.files import write_whole
 from penstock.runtimes.spark.cluster import ClusterError
+from penstock.runtimes.spark.java import telling_line
 from penstock.runtimes.spark.log_source import FORMAT, Intake, LogSource, intake_in
 from penstock.runtimes.spark.offsets import at_rest, consumed
 from penstock.runtimes.spark.partitions import state_partitions
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MONITOR = "monitor"
+_TRIAL_S = 60  # for what takes a few when all is well
 _TRIED = 10  # tuples for an executor that has never had any
 
 
@@ -229,7 +230,10 @@ class RunningApp:
                 .trigger(availableNow=True)
                 .start()
             )
-            query.awaitTermination()
+            try:
+                query.awaitTermination(_TRIAL_S)
+            finally:
+                query.stop()
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -320,13 +324,6 @@ class RunningApp:
         """Whether a finite stream has been read to its end."""
         last = self.log(stream).last()
         return last is not None and last.final and reached > last.number
-
-
-def telling_line(text: str) -> str:
-    """Of a stack trace, Java's or Python's, the line that says what happened."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if re.match(r"(Caused by: )?[\w.$]*(Error|Exception)\b.*: \S", line)]
-    return (causes or lines)[-1 if causes else 0][:300]
 
 
 def _merged(batches: list[Batch]) -> Origins:

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.runtimes.spark.cluster import LOOPBACK, POOL
+from penstock.runtimes.spark.cluster import LOOPBACK, POOL, ClusterError
 from penstock.runtimes.spark.daemon import DAEMON
-from penstock.runtimes.spark.java import environment
+from penstock.runtimes.spark.java import environment, standard_error_in, telling_line
 from penstock.runtimes.spark.log_source import LogSource
 
 if TYPE_CHECKING:
@@ -58,7 +58,13 @@ def session(
     builder = SparkSession.builder.master(master_url).appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    work.mkdir(parents=True, exist_ok=True)
+    log = work / "spark.log"
+    try:
+        with standard_error_in(log):
+            spark = builder.getOrCreate()
+    except Exception as problem:  # Java's, py4j's or Spark's own: it did not start
+        raise ClusterError(f"Spark does not start: {telling_line(str(problem))}; see {log}") from problem
     spark.dataSource.register(LogSource)
     return spark
 
