@@ -51,8 +51,9 @@ def over_time(rows: Sequence[Row], objective_s: float) -> go.Figure:
             x=at,
             y=[row[name] for row in rows],
             name={"response_time_s": "response, mean", "response_time_p95_s": "response, p95"}[name],
+            mode="lines+markers",  # an interval between two that have no sample is still seen
             line={"color": COLOURS[0], "dash": dash},
-            connectgaps=True,
+            marker={"size": 4},
             row=2,
             col=1,
         )

@@ -64,11 +64,11 @@ class SparkMonitor:
             for chain in self._running.chains.values()
         )
         self._last_s = now_s
+        # A tuple that leads to no result is done, too, once the last operator has dealt with it.
         left = [
-            (report.published.published_at_s, report.published.origins)
+            (report.ended_s, report.finished)
             for report in reports
-            if report.published is not None
-            and self._running.chains[report.chain].output in self._running.app.sinks.values()
+            if self._running.chains[report.chain].output in self._running.app.sinks.values()
         ]
         self._finished += [(end - begin, tuples) for end, began in left for begin, tuples in began]
         took = waits(left)

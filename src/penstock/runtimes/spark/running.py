@@ -56,6 +56,7 @@ class BatchReport:
     tasks: tuple[TaskReport, ...]  # of the last stage
     entries: tuple[EntryReport, ...]  # of stages before a shuffle
     published: Batch | None  # None when there was nothing, or it was published before a crash
+    finished: Origins  # tuples processed here, by when they entered; none where that was done before a crash
 
     @property
     def tuples_in(self) -> int:
@@ -300,11 +301,14 @@ class RunningApp:
         reached = {stream: end for stream, (_, end) in ranges.items()}
         final = all(self._ends(stream, reached.get(stream, 0)) for stream in chain.inputs)
         now = time.time()
+        origins = _merged(inputs)
         published = None
         if files or final:
             published = log.publish(
-                epoch=epoch, files=files, published_at_s=now, origins=_merged(inputs), final=final
+                epoch=epoch, files=files, published_at_s=now, origins=origins, final=final
             )
+            if published is None:
+                origins = ()
         self.measurements.add(
             BatchReport(
                 chain=chain.name,
@@ -315,6 +319,7 @@ class RunningApp:
                 tasks=tasks,
                 entries=before,
                 published=published,
+                finished=origins,
             )
         )
         for stream in chain.inputs:
