@@ -90,6 +90,8 @@ def _replay_trips(
         feed.append(trips.table(first, last - first, entered_s=now), entered_at_s=now)
         if last < len(lines):
             _settle(run)
+            for chain in run.chains.values():
+                run._try_out(chain, executors=2)  # beside the stream: nothing of it may show
             run.stop()
         else:
             feed.append(trips.end(last, entered_s=now), entered_at_s=now, final=True)

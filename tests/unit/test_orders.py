@@ -11,16 +11,23 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.experiments.controllers import OperatorSpec, PolicySpec, header_of
 from penstock.journal_file import JournalFile
-from penstock.live.orders import ORDERS, give, taken
+from penstock.live.orders import ORDERS, give, obeyed, pending
 from penstock.live.settings import node_kinds
 from penstock.runtimes.spark.cluster import ClusterError, NodeKind, check_master
 
 GIVEN: tuple[Order, ...] = (
     Pause(until_s=1e9),
-    Override(operator="heavy", target=Replicas((1, 2))),
+    Override(operator="heavy+last", target=Replicas((1, 2))),
     Resume(),
-    Lift(operator="heavy"),
+    Lift(operator="heavy+last"),
 )
+
+
+def taken(folder: Path) -> tuple[Order, ...]:
+    """As a controller does: read, write down, take away."""
+    waiting = pending(folder)
+    obeyed(waiting)
+    return tuple(order for order in waiting.values() if order is not None)
 
 
 def test_orders_are_obeyed_once_in_the_order_they_were_given(tmp_path: Path) -> None:
@@ -31,13 +38,25 @@ def test_orders_are_obeyed_once_in_the_order_they_were_given(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "rubbish", ["", "[]", '{"kind": "dance", "order": {}}', '{"kind": "pause", "order": {"until_s": "late"}}']
+    "rubbish",
+    [
+        "",
+        "[]",
+        '{"kind": "dance", "order": {}}',
+        '{"kind": "pause", "order": {"until_s": "late"}}',
+        '{"kind": "pause", "order": {"until_s": 1e400}}',
+    ],
 )
 def test_what_is_no_order_changes_nothing_and_stands_in_no_ones_way(tmp_path: Path, rubbish: str) -> None:
     (tmp_path / "0.json").write_text(rubbish)
     give(tmp_path, Resume())
     assert taken(tmp_path) == (Resume(),)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_among_the_orders_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x.json").mkdir()
+    assert taken(tmp_path) == ()
 
 
 def a_run(folder: Path) -> Path:
@@ -49,7 +68,7 @@ def a_run(folder: Path) -> Path:
         PolicySpec(operators=operators, policy="threshold-c"),
         node_types=(NodeType(name="slow", speedup=1, price=1), NodeType(name="fast", speedup=2, price=3)),
         seed=1,
-        safety=SafetySettings(max_replicas={"light": 2, "heavy": 3}),
+        safety=SafetySettings(max_replicas={"light": 2, "heavy+last": 3}),
     )
     with JournalFile(folder / "journal.jsonl") as journal:
         journal.append(header)
@@ -65,7 +84,7 @@ def ordered(*words: str) -> None:
 def test_the_command_leaves_the_order_where_the_run_finds_it(tmp_path: Path) -> None:
     run = str(a_run(tmp_path))
     ordered("override", run, "heavy", "1,2")
-    ordered("lift", run, "heavy")
+    ordered("lift", run, "last")
     ordered("resume", run)
     assert taken(tmp_path / "work" / ORDERS) == (GIVEN[1], GIVEN[3], GIVEN[2])
 
@@ -77,8 +96,8 @@ def test_the_command_leaves_the_order_where_the_run_finds_it(tmp_path: Path) -> 
         (("override", "RUN", "heavy", "0,0"), "'heavy' can have 1 to 3"),
         (("override", "RUN", "heavy", "2"), "one number for each node type is expected: slow, fast"),
         (("override", "RUN", "heavy", "two,1"), "whole numbers"),
-        (("override", "RUN", "havy", "1,0"), "unknown; choose one of light, heavy"),
-        (("lift", "RUN", "havy"), "unknown; choose one of light, heavy"),
+        (("override", "RUN", "havy", "1,0"), "unknown; choose one of light, heavy\\+last"),
+        (("lift", "RUN", "havy"), "unknown; choose one of light, heavy\\+last"),
         (("pause", "RUN", "--minutes", "inf"), "ends"),
         (("pause", "RUN/nowhere"), "No such file"),
     ],

@@ -237,6 +237,34 @@ def test_a_run_interrupted_before_it_was_tuned_is_tuned_after_the_restart(tmp_pa
     assert len(tuner.jobs) == 1
 
 
+def test_after_a_restart_what_is_asked_now_holds(tmp_path: Path) -> None:
+    first = Running(tmp_path, Slow(), application_policy="grant-all", policy="model-based").rounds(
+        MEASURING + 2
+    )
+    again = Running(
+        tmp_path,
+        Slow(),
+        at_s=first.at_s,
+        application_policy="grant-all",
+        policy="model-based",
+        advise=True,
+        max_nodes=3,
+    ).rounds(2)
+    latest = latest_header(again.entries)
+    assert latest is not None
+    assert (latest.advise, latest.safety.max_nodes) == (True, 3)
+    assert replay(again.entries, build_controller).difference is None
+
+
+def test_a_run_is_not_gone_on_with_by_another_policy_or_a_broken_memory(tmp_path: Path) -> None:
+    Running(tmp_path, Slow(), application_policy="grant-all", policy="model-based").rounds(MEASURING + 2)
+    with pytest.raises(InputError, match="the run there has policy model-based, not vi"):
+        Running(tmp_path, Slow(), application_policy="grant-all", policy="vi")
+    (tmp_path / "work" / "controller.json").write_text("")
+    with pytest.raises(InputError, match=r"controller\.json: cannot go on with it"):
+        Running(tmp_path, Slow(), application_policy="grant-all", policy="model-based")
+
+
 @pytest.mark.parametrize(
     ("load", "why"),
     [

@@ -71,5 +71,17 @@ def _benchmark(what: str, threads: int) -> tuple[int, Callable[[Callable[[str], 
     if what == "reconfigurations":
         from penstock.live import bench as live
 
-        return live.STAGES, lambda stage: live.run_reconfigurations(stage=stage)
+        return live.STAGES, _reconfigurations
     raise InputError(f"bench '{what}': unknown; choose simulator, data, spark or reconfigurations")
+
+
+def _reconfigurations(stage: Callable[[str], None]) -> Iterator[Figure]:
+    from penstock.live.bench import run_reconfigurations
+    from penstock.live.run import RunError
+    from penstock.runtimes.spark.cluster import ClusterError
+
+    try:
+        yield from run_reconfigurations(stage=stage)
+    except (ClusterError, RunError) as problem:
+        screen.err.print(f"penstock: {problem}")
+        raise typer.Exit(1) from problem

@@ -48,7 +48,7 @@ def resume(run: RunArgument) -> None:
 @app.command()
 def override(
     run: RunArgument,
-    operator: Annotated[str, typer.Argument(help="An operator, or the first of a chain.")],
+    operator: Annotated[str, typer.Argument(help="An operator; those fused with it change with it.")],
     replicas: Annotated[
         str, typer.Argument(help="How many; one number per node type, separated by commas, if several.")
     ],
@@ -70,9 +70,11 @@ def override(
         raise InputError(
             f"replicas '{replicas}': one number for each node type is expected: {', '.join(kinds)}"
         )
-    if min(counts) < 0 or not 1 <= sum(counts) <= _most(header, operator):
-        raise InputError(f"replicas '{replicas}': '{operator}' can have 1 to {_most(header, operator)}")
-    _give(run, Override(operator=operator, target=Replicas(counts)), f"{operator}: {replicas} from now on")
+    chain = _chain(header, operator)
+    most = header.safety.max_replicas[chain]
+    if min(counts) < 0 or not 1 <= sum(counts) <= most:
+        raise InputError(f"replicas '{replicas}': '{operator}' can have 1 to {most}")
+    _give(run, Override(operator=chain, target=Replicas(counts)), f"{chain}: {replicas} from now on")
 
 
 @app.command()
@@ -80,8 +82,8 @@ def lift(run: RunArgument, operator: Annotated[str, typer.Argument(help="The ope
     """Let the policies decide about an operator again."""
     from penstock.control.settings import Lift
 
-    _most(_header(run), operator)
-    _give(run, Lift(operator=operator), f"{operator}: decided by its policy again")
+    chain = _chain(_header(run), operator)
+    _give(run, Lift(operator=chain), f"{chain}: decided by its policy again")
 
 
 def _give(run: Path, order: "Order", said: str) -> None:
@@ -104,9 +106,10 @@ def _header(run: Path) -> "Header":
     return headers[-1]
 
 
-def _most(header: "Header", operator: str) -> int:
-    """Replicas an operator may have."""
-    limits = header.safety.max_replicas
-    if operator not in limits:
-        raise InputError(f"operator '{operator}': unknown; choose one of {', '.join(limits)}")
-    return limits[operator]
+def _chain(header: "Header", operator: str) -> str:
+    """The chain an operator is in, by the names of its operators."""
+    chains = header.safety.max_replicas
+    for chain in chains:
+        if operator in (chain, *chain.split("+")):
+            return chain
+    raise InputError(f"operator '{operator}': unknown; choose one of {', '.join(chains)}")

@@ -99,7 +99,8 @@ def run(
         int | None, typer.Option("--max-nodes", min=1, help="Replicas of all operators together.")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Price of all replicas together, per hour.")
+        float | None,
+        typer.Option("--max-cost", help="Price of all replicas together, in the unit of --nodes."),
     ] = None,
     master: Annotated[
         str | None,

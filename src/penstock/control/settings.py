@@ -65,7 +65,7 @@ class SafetySettings:
     catch_up_backlog_s: float = 10.0  # a backlog of so many seconds of arrivals is one to work off
     catch_up_limit_s: float = 300.0  # after a change; not worked off by then, it is no catch-up
     scale_in_window_s: float = 300.0
-    max_cost: float | None = None  # price of all replicas together, per control interval
+    max_cost: float | None = None  # price of all replicas together
     max_nodes: int | None = None  # replicas of all operators together
     max_changes: int | None = None  # of the application within the window below
     changes_window_s: float = 3600.0
@@ -151,6 +151,10 @@ class Pause:
     """Change nothing until then."""
 
     until_s: float
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.until_s):
+            raise InputError(f"pause until {self.until_s}: a pause has an end")
 
 
 @dataclass(frozen=True, slots=True)

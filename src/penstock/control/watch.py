@@ -6,13 +6,12 @@ shrinks, and whether the replicas that were added have helped.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf, isfinite, isnan
+from math import inf, isnan
 from typing import Any
 
 from penstock.control.settings import METRICS, Lift, Order, Override, Pause, Resume, SafetySettings
 from penstock.domain.decision import Decision, Scale
 from penstock.domain.deployment import Replicas
-from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Request, ScaleOut
 
@@ -79,8 +78,6 @@ def obey(memory: SafetyMemory, order: Order) -> SafetyMemory:
     """The memory once a person has given an order."""
     match order:
         case Pause():
-            if not isfinite(order.until_s):
-                raise InputError(f"pause until {order.until_s}: a pause has an end")
             return replace(memory, paused_until_s=order.until_s)
         case Resume():
             return replace(memory, paused_until_s=None)

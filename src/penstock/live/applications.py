@@ -117,17 +117,18 @@ def feeder(name: str, load: Load) -> FeederOf:
     if load.input is not None and name != TOP_ROUTES:
         raise InputError(f"--input {load.input}: recorded trips are for {TOP_ROUTES}; {name} makes its own")
 
+    tuples: Tuples
+    schedule: Schedule
+    if load.input is not None:
+        trips = RecordedTrips.read(load.input, amplification=load.amplification, seed=load.seed)
+        tuples, schedule = trips, ByTimes(trips.times_s, acceleration=load.acceleration)
+    elif name == TOP_ROUTES:
+        schedule = load.schedule()
+        tuples = GeneratedTrips(schedule, acceleration=load.acceleration, seed=load.seed)
+    else:
+        schedule, tuples = load.schedule(), Ids()
+
     def made(feeds: Mapping[str, Feed]) -> Feeding:
-        tuples: Tuples
-        schedule: Schedule
-        if load.input is not None:
-            trips = RecordedTrips.read(load.input, amplification=load.amplification, seed=load.seed)
-            tuples, schedule = trips, ByTimes(trips.times_s, acceleration=load.acceleration)
-        elif name == TOP_ROUTES:
-            schedule = load.schedule()
-            tuples = GeneratedTrips(schedule, acceleration=load.acceleration, seed=load.seed)
-        else:
-            schedule, tuples = load.schedule(), Ids()
         source = SOURCE if name == TOP_ROUTES else next(iter(feeds))
         return Feeding(feeds[source], tuples, schedule)
 

@@ -1,10 +1,12 @@
 """The controller of a live run: built from measurements, asked every interval, saved for a restart."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 from penstock.control.journal import Header, Noted, Remembered, Ticked, latest_header
-from penstock.control.loop import plan
+from penstock.control.loop import Controller, ControllerMemory, plan
+from penstock.control.plain import from_plain
 from penstock.control.plan import Plan
 from penstock.control.ports import Journal
 from penstock.control.saved import as_plain, of_plain, restored, saved
@@ -28,7 +30,7 @@ from penstock.experiments.pretrain import model_of, pretrained, specs_of
 from penstock.experiments.retuning import Deciding, is_tuned
 from penstock.files import write_whole
 from penstock.journal_file import read_journal
-from penstock.live.orders import ORDERS, taken
+from penstock.live.orders import ORDERS, obeyed, pending
 from penstock.live.record import Interval
 from penstock.live.settings import LiveSettings
 from penstock.live.tuning import Retuning, Tuner, TunerProcess
@@ -87,12 +89,19 @@ class Brain:
         if self._retuning is not None:
             before, self._built = self._built, self._retuning.between_rounds(self._built, seen.at_s)
             retuned = ("bounds and weights retuned",) if self._built is not before else ()
-        orders = taken(self._settings.work / ORDERS)
+        waiting = pending(self._settings.work / ORDERS)
+        orders = tuple(order for order in waiting.values() if order is not None)
         made, memory = plan(self._built.controller, self._built.memory, seen, orders)
         self._journal.append(Ticked(seen=seen, orders=orders, plan=made))
+        obeyed(waiting)
         self._built = replace(self._built, memory=memory)
         write_whole(self._memory_file, json.dumps(as_plain(saved(memory))))
-        verdict = self._forced(seen) if self._settings.chaos else made.to_do
+        verdict = made.to_do
+        if self._settings.chaos:
+            verdict = self._forced(seen)
+            for request in verdict.granted:
+                text = f"forced: {type(request).__name__} of {request.operator}"
+                self._journal.append(Noted(at_s=seen.at_s, text=text))
         return Interval(seen=seen, reasons=(*retuned, *_reasons(made)), changed=_changes(verdict)), verdict
 
     def _forced(self, seen: ApplicationObservation) -> Verdict:
@@ -148,7 +157,7 @@ class Brain:
         header = self._header(model)
         controller, memory = build_controller(header)
         if self._memory_file.exists():
-            memory = restored(controller, of_plain(json.loads(self._memory_file.read_text())))
+            memory = self._remembered(controller)
         elif model is not None:
             memory = pretrained(header, controller, memory)
             # What was measured before the first decision counts: the warm-up may be over already.
@@ -157,19 +166,52 @@ class Brain:
         self._begin(Deciding(header=header, controller=controller, memory=memory))
 
     def _resume(self) -> None:
-        """Go on with the controller of the run that was interrupted."""
-        header = latest_header(read_journal(self._settings.out / "journal.jsonl"))
+        """Go on with the controller of the run that was interrupted, as careful as we are told now."""
+        settings = self._settings
+        header = latest_header(read_journal(settings.out / "journal.jsonl"))
         if header is not None:
+            before = from_plain(header.policies, PolicySpec)
+            for what, then, now in (
+                ("policy", before.policy, settings.policy),
+                ("application policy", before.manager, settings.application_policy),
+                ("node types", header.node_types, settings.node_types),
+                ("seed", header.seed, settings.seed),
+            ):
+                if then != now:
+                    raise InputError(
+                        f"{settings.out}: the run there has {what} {then}, not {now}; "
+                        "go on with that, or give another folder"
+                    )
+            header = replace(header, advise=settings.advise, safety=self._safety(before.operators))
             controller, _ = build_controller(header)
-            memory = restored(controller, of_plain(json.loads(self._memory_file.read_text())))
+            memory = self._remembered(controller)
             self._begin(Deciding(header=header, controller=controller, memory=memory))
             if self._retuning is not None and is_tuned(header):
                 self._retuning.resume(header)
+
+    def _remembered(self, controller: Controller) -> ControllerMemory:
+        try:
+            return restored(controller, of_plain(json.loads(self._memory_file.read_text())))
+        except (OSError, ValueError, KeyError, TypeError, InputError) as problem:
+            raise InputError(
+                f"{self._memory_file}: cannot go on with it: {problem}; remove it to begin anew"
+            ) from problem
 
     def _begin(self, deciding: Deciding) -> None:
         self._journal.append(deciding.header)
         self._journal.append(Remembered(memory=as_plain(saved(deciding.memory))))
         self._built = deciding
+
+    def _safety(self, operators: Iterable[OperatorSpec]) -> SafetySettings:
+        settings = self._settings
+        return SafetySettings(
+            interval_s=settings.interval_s,
+            warm_up_s=settings.warm_up_s,
+            scale_in_window_s=settings.scale_in_window_s,
+            max_replicas={one.name: one.max_replicas for one in operators},
+            max_cost=settings.max_cost,
+            max_nodes=settings.max_nodes,
+        )
 
     def _header(self, model: SystemModel | None) -> Header:
         settings, objective = self._settings, self._app.objective
@@ -191,19 +233,11 @@ class Brain:
             token_bucket=(settings.bucket_low * within_s, settings.bucket_high * within_s),
             token_period_s=2 * settings.interval_s,
         )
-        safety = SafetySettings(
-            interval_s=settings.interval_s,
-            warm_up_s=settings.warm_up_s,
-            scale_in_window_s=settings.scale_in_window_s,
-            max_replicas={o.name: o.max_replicas for o in operators},
-            max_cost=settings.max_cost,
-            max_nodes=settings.max_nodes,
-        )
         return header_of(
             policies,
             node_types=self._settings.node_types,
             seed=settings.seed,
-            safety=safety,
+            safety=self._safety(operators),
             advise=settings.advise,
         )
 

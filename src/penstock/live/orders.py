@@ -3,6 +3,8 @@
 import json
 import time
 import uuid
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.control.plain import from_plain, to_plain
@@ -28,14 +30,20 @@ def give(folder: Path, order: Order) -> None:
     write_whole(folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.json", text)
 
 
-def taken(folder: Path) -> tuple[Order, ...]:
-    """All orders since the last call; what is no order is removed like one."""
-    found: list[Order] = []
+def pending(folder: Path) -> dict[Path, Order | None]:
+    """Orders to be obeyed now, in the order they were given; None for what is no order."""
+    found: dict[Path, Order | None] = {}
     for path in sorted(folder.glob("*.json")):
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
-            found.append(from_plain(said["order"], _KINDS[said["kind"]]))
-        except (ValueError, KeyError, TypeError, InputError):
-            pass
-        path.unlink(missing_ok=True)
-    return tuple(found)
+            found[path] = from_plain(said["order"], _KINDS[said["kind"]])
+        except (OSError, ValueError, KeyError, TypeError, InputError):
+            found[path] = None
+    return found
+
+
+def obeyed(orders: Iterable[Path]) -> None:
+    """Take away orders that have been written down."""
+    for path in orders:
+        with suppress(OSError):  # a folder, for one: nobody's order
+            path.unlink(missing_ok=True)

@@ -7,11 +7,13 @@ The run folder holds everything: `journal.jsonl`, `metrics/`, `results/`, `summa
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.control.journal import Noted, Reconfigured
 from penstock.control.reconfiguration import Record
+from penstock.domain.errors import InputError
 from penstock.domain.request import Verdict
 from penstock.experiments.application_managers import check_manager
 from penstock.journal_file import JournalFile
@@ -69,7 +71,7 @@ class LiveRun:
     took: list[tuple[float, int]] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
     began_s: float = field(default_factory=time.time)  # when everything was up
-    _restarts: int = 0
+    _restarts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_manager(
@@ -89,10 +91,13 @@ class LiveRun:
         self.said("preparing the policy")
         compile_policy(settings)
         kinds = {kind.name: kind for kind in settings.kinds}
-        with (
-            LocalCluster(work=self.work / "cluster", kinds=kinds, master=settings.master) as cluster,
-            JournalFile(settings.out / "journal.jsonl") as journal,
-        ):
+        with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
+            brain = Brain(
+                self.app, settings, journal
+            )  # says what cannot be gone on with before anything runs
+            ending.callback(brain.stop)
+            place = LocalCluster(work=self.work / "cluster", kinds=kinds, master=settings.master)
+            cluster = ending.enter_context(place)
             self.said("cluster up; waiting for executors")
             workers = {
                 chain.name: [
@@ -106,7 +111,9 @@ class LiveRun:
             most = max(chain.max_replicas for chain in self.app.chains())
             spark = session(self.app.name, cluster.master_url, most_replicas=most, work=self.work)
             try:
-                self._controlled(spark, cluster, workers, journal)
+                self._controlled(spark, cluster, workers, journal, brain)
+            except (InputError, OSError) as problem:  # a full disk, for one
+                raise RunError(str(problem)) from problem
             finally:
                 spark.stop()
         self._write_metrics()
@@ -118,6 +125,7 @@ class LiveRun:
         cluster: LocalCluster,
         workers: Mapping[str, Sequence[Worker]],
         journal: JournalFile,
+        brain: Brain,
     ) -> None:
         running = RunningApp(self.app, spark, self.work, trigger_s=self.settings.trigger_s)
         names = [kind.name for kind in self.settings.kinds]
@@ -134,16 +142,14 @@ class LiveRun:
         feeder = self.feeder_of({source: Feed(running.log(source)) for source in self.app.sources})
         feeder.start()
         self.said("queries running")
-        brain: Brain | None = None
         try:
-            brain = Brain(self.app, self.settings, journal)
             self.began_s = time.time()
             deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
             next_s = self.began_s + self.settings.interval_s
             while not self.stopping.is_set():
                 time.sleep(_POLL_CHANGING_S if actuator.reconfiguring else _POLL_S)
                 actuator.poll()
-                self._look_after(running, journal)
+                self._look_after(running, actuator, journal)
                 if feeder.problem is not None:
                     raise RunError(f"feeding stopped: {feeder.problem}")
                 now_s = time.time()
@@ -159,11 +165,9 @@ class LiveRun:
             monitor.observe()
             self.took += monitor.finished()
         finally:
-            if brain is not None:
-                brain.stop()
             feeder.stop()
-            running.stop()
             actuator.stop()
+            running.stop()
 
     def _interval(self, decided: "tuple[Interval, Verdict]", actuator: SparkActuator) -> None:
         interval, verdict = decided
@@ -171,12 +175,17 @@ class LiveRun:
         self.intervals.append(interval)
         self.shown(interval)
 
-    def _look_after(self, running: RunningApp, journal: JournalFile) -> None:
+    def _look_after(self, running: RunningApp, actuator: SparkActuator, journal: JournalFile) -> None:
         """Start again what failed: its checkpoint knows where it was."""
+        for name, why in actuator.stranded.items():
+            raise RunError(f"'{name}' cannot go on: {why}")
+        changing = actuator.restating
         for name, why in running.failed().items():
-            self._restarts += 1
+            if name in changing:
+                continue
+            self._restarts[name] = self._restarts.get(name, 0) + 1
             journal.append(Noted(at_s=time.time(), text=f"query '{name}' failed: {why}"))
-            if self._restarts > _RESTARTS:
+            if self._restarts[name] > _RESTARTS:
                 raise RunError(f"query '{name}' failed {_RESTARTS} times, last: {why}")
             running.stop_chain(name)
             running.start_chain(name)

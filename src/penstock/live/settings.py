@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 
+from penstock.control.settings import SafetySettings
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.experiments.application_managers import (
@@ -64,12 +65,16 @@ class LiveSettings:
             raise InputError(f"minutes {self.minutes}; a run takes some time")
         for what, value in (
             ("interval", self.interval_s),
+            ("trigger", self.trigger_s),
             ("warm-up", self.warm_up_s + 1),
             ("time between two tunings", self.retune_s),
             ("limit of a tuning", self.tuning_limit_s),
         ):
             if not (isfinite(value) and value > 0):
                 raise InputError(f"{what} {value} s; it must be positive")
+        SafetySettings(max_cost=self.max_cost, max_nodes=self.max_nodes)  # says what cannot be
+        if self.chaos and self.advise:
+            raise InputError("forced changes and advice only: choose one")
         for count in (self.replicas, *self.replicas_of.values()):
             if count < 1:
                 raise InputError(f"replicas={count}; at least one replica must run")

@@ -98,7 +98,7 @@ class Retuning:
         self._note(at_s, f"tuning begins: {why}")
         try:
             self._tuner.begin(job)
-        except OSError as problem:
+        except (OSError, InputError) as problem:
             self._ended_at_s = at_s
             self._note(at_s, f"tuning failed: {problem}: {STAYS}")
             return

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.runtimes.spark.java import telling_line
-from penstock.runtimes.spark.measures import busy_shares, service, skew, utilisations, waits
+from penstock.runtimes.spark.measures import Busyness, busy_shares, service, skew, utilisations, waits
 from penstock.runtimes.spark.taps import EntryReport, TaskReport, entries, entry_tap
 
 
@@ -75,6 +75,21 @@ def test_a_replica_without_tasks_was_idle_and_without_a_batch_before_nothing_is_
     assert busy_shares([], [], began_s=0.0, ended_s=2.0) is None
 
 
+def test_after_a_time_without_work_replicas_are_judged_by_the_time_since() -> None:
+    """300 s idle, then 4.9 of 5 s busy: .98, not 1.6 %."""
+    busyness = Busyness()
+    assert busyness.over(["a"], [(10.0, [on("a", 1.0)])]) is None, "nobody knows since when"
+    assert busyness.idle(["a"], 310.0) == (0.0,)
+    assert busyness.over(["a"], []) is None
+    assert busyness.over(["a"], [(315.0, [on("a", 4.9)])]) == pytest.approx((0.98,))
+
+
+def test_few_tuples_on_many_tasks_take_what_they_take() -> None:
+    """Seven and three tuples of 10 ms, dealt to two tasks each."""
+    odd = service([(7, [task(0.04), task(0.03)]), (3, [task(0.02), task(0.01)])], one_stage=True)
+    assert odd.mean_s == pytest.approx(0.01)
+
+
 def test_what_entry_taps_say_is_heard_once(tmp_path: Path) -> None:
     import pyarrow
 
@@ -105,6 +120,7 @@ def test_a_replica_is_judged_only_when_it_was_there_all_the_time() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
+        ("", "no reason given"),
         ("it ended by itself", "it ended by itself"),
         (
             "An exception was raised by the Python Proxy. Message: Traceback (most recent call last):\n"

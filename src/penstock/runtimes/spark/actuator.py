@@ -7,9 +7,11 @@ its state) goes to a thread, one at a time per chain, and comes back as an event
 
 import queue
 import shutil
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,7 @@ from penstock.control.reconfiguration import (
     RepartitionState,
     Replica,
     Report,
+    Restating,
     RestoreCheckpoint,
     Restored,
     Running,
@@ -50,6 +53,7 @@ from penstock.control.reconfiguration import (
 from penstock.domain.request import Migrate, Verdict
 from penstock.runtimes.spark.cluster import Nodes, Worker
 from penstock.runtimes.spark.executors import Executor, executors
+from penstock.runtimes.spark.java import telling_line
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.running import RunningApp
 
@@ -120,6 +124,20 @@ class SparkActuator:
             name for name, hands in self._hands.items() if not isinstance(hands.state, Settled | Stranded)
         )
 
+    @property
+    def restating(self) -> tuple[str, ...]:
+        """Chains whose query is being stopped, changed and started: nobody else may touch it."""
+        return tuple(name for name, hands in self._hands.items() if isinstance(hands.state, Restating))
+
+    @property
+    def stranded(self) -> dict[str, str]:
+        """Chains for which nothing more can be tried, and why."""
+        return {
+            name: hands.state.reason
+            for name, hands in self._hands.items()
+            if isinstance(hands.state, Stranded)
+        }
+
     def workers(self, chain: str) -> tuple[Worker, ...]:
         """Where the chain's replicas run, one each; a node not ready yet is not among them."""
         hands = self._hands[chain]
@@ -152,7 +170,7 @@ class SparkActuator:
             elif worker.host in there:
                 del hands.tickets[ticket]
                 hands.workers[worker.name] = worker
-                self._slow.submit(self._running.warm, self._name_of(hands), len(hands.workers))
+                self._try_out(self._name_of(hands), len(hands.workers))
                 events.append(NodeReady(ticket=ticket, replica=self._replica(worker), at_s=now))
         for replica, worker in list(hands.workers.items()):
             executor = there.get(worker.host)
@@ -216,6 +234,15 @@ class SparkActuator:
         except Exception as problem:  # whatever a provider raises, the protocol decides what to do about it
             self._events.put((name, Failed(command=command, reason=str(problem), at_s=self._now())))
 
+    def _try_out(self, name: str, executors: int) -> None:
+        """Beside everything else: a trial that hangs keeps nobody from stopping."""
+
+        def tried() -> None:
+            with suppress(Exception):  # a replica that was not tried out has a slow first task, no more
+                self._running.warm(name, executors)
+
+        threading.Thread(target=tried, name=f"trial-{name}", daemon=True).start()
+
     def _give_back(self, worker: Worker | None) -> None:
         if worker is not None:
             self._slow.submit(self._nodes.release, worker)
@@ -224,7 +251,7 @@ class SparkActuator:
         try:
             event = self._carried_out(name, command)
         except Exception as problem:
-            event = Failed(command=command, reason=str(problem).splitlines()[0], at_s=self._now())
+            event = Failed(command=command, reason=telling_line(str(problem)), at_s=self._now())
         self._events.put((name, event))
 
     def _carried_out(self, name: str, command: Command) -> Event:
@@ -248,7 +275,9 @@ class SparkActuator:
                 shutil.copytree(copy, checkpoint)
                 return Restored(at_s=self._now())
             case StartQuery():
-                if name not in self._running.queries:
+                if name in self._running.queries:
+                    self._running.let_go(name)
+                else:
                     self._running.start_chain(name)
                 return Running(at_s=self._now())
             case _:

@@ -88,6 +88,10 @@ class _Process:
     worker: Worker | None
     handle: "subprocess.Popen[bytes]"
     log: Path
+    begins: int  # where its words begin in the log, behind those of an earlier life
+
+    def said(self) -> str:
+        return self.log.read_bytes()[self.begins :].decode(errors="replace")
 
 
 @dataclass
@@ -130,7 +134,7 @@ class LocalCluster:
                 self._launch("master", None, (*master, *where), {"SPARK_LOCAL_IP": LOOPBACK})
                 self._wait("the master", lambda: self.state() is not None)
             pool = self._processes[self.acquire(POOL, "").name]
-            self._wait("the pool's worker", lambda: _REGISTERED in pool.log.read_text(errors="replace"))
+            self._wait("the pool's worker", lambda: _REGISTERED in pool.said())
         except BaseException:
             self.stop()
             raise
@@ -196,7 +200,7 @@ class LocalCluster:
     def workers(self) -> tuple[Worker, ...]:
         return tuple(
             process.worker
-            for process in self._processes.values()
+            for process in list(self._processes.values())  # nodes are released by other threads
             if process.worker is not None and process.worker.tag != POOL and process.handle.poll() is None
         )
 
@@ -206,9 +210,9 @@ class LocalCluster:
 
     def check(self) -> None:
         """Raise when a process ended that nobody ended."""
-        for name, process in self._processes.items():
+        for name, process in list(self._processes.items()):
             if process.handle.poll() is not None:
-                raise ClusterError(f"{name} ended: {_last_words(process.log)}; see {process.log}")
+                raise ClusterError(f"{name} ended: {_last_words(process.said())}; see {process.log}")
 
     def stop(self) -> None:
         """End every process; calling it twice does no harm."""
@@ -235,6 +239,7 @@ class LocalCluster:
         log = self.work / "logs" / f"{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
+            begins = output.tell()
             handle = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
@@ -243,7 +248,7 @@ class LocalCluster:
                 env=environment(**variables),
                 process_group=self._warden.pid,
             )
-        self._processes[name] = _Process(worker, handle, log)
+        self._processes[name] = _Process(worker, handle, log, begins)
 
     def _wait(self, what: str, ready: Any) -> None:
         deadline = time.monotonic() + self.start_timeout_s
@@ -316,8 +321,8 @@ def _end(handle: "subprocess.Popen[bytes]") -> None:
         handle.wait()
 
 
-def _last_words(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+def _last_words(said: str) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
     telling = (
         [line for line in lines if "Exception" in line or "Error" in line] or lines or ["it said nothing"]
     )

@@ -76,7 +76,7 @@ def telling_line(text: str) -> str:
     """Of a stack trace, Java's or Python's, the line that says what happened."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if re.match(r"(Caused by: )?[\w.$]*(Error|Exception)\b.*: \S", line)]
-    return (causes or lines)[-1 if causes else 0][:300]
+    return (causes[-1] if causes else lines[0] if lines else "no reason given")[:300]
 
 
 def environment(**extra: str) -> dict[str, str]:

@@ -58,13 +58,13 @@ def service(batches: Iterable[tuple[int, Sequence[Task]]], *, one_stage: bool) -
     variance of one is about n (d/n - mean)^2. Where a shuffle stands before the last stage, nobody
     knows which task served how many tuples: then every micro-batch is one sample.
     """
-    samples: list[tuple[int, float]] = []
+    samples: list[tuple[float, float]] = []
     for tuples, tasks in batches:
         if not tuples or not tasks:
             continue
         if one_stage:
             # Tuples are dealt evenly to as many tasks as there are.
-            samples += [(max(tuples // len(tasks), 1), task.busy_s) for task in tasks]
+            samples += [(tuples / len(tasks), task.busy_s) for task in tasks]
         else:
             samples.append((tuples, sum(task.busy_s for task in tasks)))
     served = sum(tuples for tuples, _ in samples)
@@ -107,6 +107,28 @@ def busy_shares(
         if task.host in busy:
             busy[task.host] += task.busy_s
     return tuple(seconds / (ended_s - began_s) for seconds in busy.values())
+
+
+@dataclass
+class Busyness:
+    """How busy the replicas of one chain are, from interval to interval."""
+
+    _since_s: float | None = None  # the end of the last micro-batch, or of a time without work
+
+    def over(
+        self, hosts: Sequence[str], batches: Sequence[tuple[float, Sequence[Task]]]
+    ) -> tuple[float, ...] | None:
+        """By (end, tasks) of the micro-batches that ended in this interval."""
+        if not batches:
+            return None
+        began_s, self._since_s = self._since_s, batches[-1][0]
+        tasks = [task for _, of_batch in batches for task in of_batch]
+        return busy_shares(hosts, tasks, began_s=began_s, ended_s=self._since_s)
+
+    def idle(self, hosts: Sequence[str], now_s: float) -> tuple[float, ...] | None:
+        """When there was nothing to do until now."""
+        self._since_s = now_s
+        return (0.0,) * len(hosts) if hosts else None
 
 
 def skew(loads: Sequence[float] | None) -> float | None:

@@ -9,7 +9,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.executors import Executor, executors
-from penstock.runtimes.spark.measures import Task, busy_shares, service, skew, waits
+from penstock.runtimes.spark.measures import Busyness, service, skew, waits
 from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import Batch
 from penstock.runtimes.spark.topology import Chain
@@ -41,7 +41,7 @@ class SparkMonitor:
         self._deployed: dict[str, Replicas] = {}
         self._last_s = time.time()
         self._finished: list[tuple[float, int]] = []
-        self._ended_s: dict[str, float] = {}  # when each chain's last micro-batch did
+        self._busyness = {name: Busyness() for name in running.chains}
         self._reached = {
             name: {stream: running.log(stream).needs(name) for stream in chain.inputs}
             for name, chain in running.chains.items()
@@ -121,9 +121,11 @@ class SparkMonitor:
             self._deployed[chain.name] = Replicas(counts)
         waiting = self._waiting(chain)
         arrivals = sum(arrived[stream] for stream in chain.inputs)
-        loads = self._loads(chain.name, hosts, mine)
-        if loads is None and hosts and not mine and not waiting and not arrivals:
-            loads = (0.0,) * len(hosts)  # there was nothing to do
+        busyness = self._busyness[chain.name]
+        if mine or waiting or arrivals:
+            loads = busyness.over(hosts, [(one.ended_s, (*one.entries, *one.tasks)) for one in mine])
+        else:
+            loads = busyness.idle(hosts, now_s)
         # Nothing finished but something waits: it takes at least as long as the oldest has waited.
         oldest_s = min((batch.published_at_s for batch in waiting if batch.tuples), default=None)
         response = took.mean_s if oldest_s is None or took.mean_s is not None else now_s - oldest_s
@@ -142,17 +144,6 @@ class SparkMonitor:
             skew=skew(loads),
             utilisation_by_replica=loads,
         )
-
-    def _loads(
-        self, chain: str, hosts: Sequence[str], reports: Sequence[BatchReport]
-    ) -> tuple[float, ...] | None:
-        if not reports:
-            return None
-        began_s, ended_s = self._ended_s.get(chain), reports[-1].ended_s
-        self._ended_s[chain] = ended_s
-        tasks: list[Task] = [task for report in reports for task in report.tasks]
-        tasks += [task for report in reports for task in report.entries]
-        return busy_shares(hosts, tasks, began_s=began_s, ended_s=ended_s)
 
     def _waiting(self, chain: Chain) -> list[Batch]:
         """Batches published to a chain that it has not finished."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MONITOR = "monitor"
+_TRIAL = "trial-"
 _TRIAL_S = 60  # for what takes a few when all is well
 _TRIED = 10  # tuples for an executor that has never had any
 
@@ -90,6 +91,7 @@ class RunningApp:
         self.chains = {chain.name: chain for chain in app.chains()}
         self.measurements = Measurements()
         self.queries: dict[str, StreamingQuery] = {}
+        self._intake_lock, self._clean_lock = threading.Lock(), threading.Lock()
         self._schemas: dict[str, str] = dict(app.sources)
         # A local[n] master has no workers to choose among.
         placed = not str(spark.sparkContext.master).startswith("local")
@@ -100,6 +102,8 @@ class RunningApp:
             self.log(stream).create((*readers, MONITOR) if readers else ())
         for name in self.chains:
             self._entry(name).mkdir(parents=True, exist_ok=True)
+        for left in work.glob(f"{_TRIAL}*"):  # by a driver that was killed
+            shutil.rmtree(left, ignore_errors=True)
         self._served: dict[str, set[str]] = {name: set() for name in self.chains}
 
     def log(self, stream: str) -> StreamLog:
@@ -110,7 +114,7 @@ class RunningApp:
 
     def share_among(self, chain: str, replicas: int) -> None:
         """From the next micro-batch on, the chain's input is cut into as many parts as it has replicas."""
-        self._set_intake(chain, replace(intake_in(self._intake(chain)), parts=replicas))
+        self._change_intake(chain, lambda intake: replace(intake, parts=replicas))
 
     def summon(self, within_s: float, check: Callable[[], None] = lambda: None) -> None:
         """Give every chain's executors a first task: Spark starts none before there is one for it.
@@ -153,7 +157,8 @@ class RunningApp:
 
     def start_chain(self, name: str) -> None:
         chain = self.chains[name]
-        self._set_intake(name, replace(intake_in(self._intake(name)), held=False))
+        self.let_go(name)
+        entries(self._entry(name))  # words of a batch that was cut short
         frames = [self._read(chain, stream) for stream in chain.inputs]
         result = self._transformed(chain, frames, self._entry(name))
         self._schemas[chain.output] = result.schema.json()
@@ -174,9 +179,17 @@ class RunningApp:
     def rest_chain(self, name: str, *, within_s: float) -> None:
         """Stop a query between two batches."""
         if name in self.queries:
-            self._set_intake(name, replace(intake_in(self._intake(name)), held=True))
-            self._wait_for_rest(name, time.monotonic() + within_s)
+            self._change_intake(name, lambda intake: replace(intake, held=True))
+            try:
+                self._wait_for_rest(name, time.monotonic() + within_s)
+            except TimeoutError:
+                self.let_go(name)
+                raise
             self.stop_chain(name)
+
+    def let_go(self, name: str) -> None:
+        """End the hold of a query that was to come to rest."""
+        self._change_intake(name, lambda intake: replace(intake, held=False))
 
     def stop_chain(self, name: str) -> None:
         """Stop a query at once; a batch that is under way is done again by whoever starts it next."""
@@ -192,7 +205,7 @@ class RunningApp:
         """Queries that ended by themselves, and why."""
         return {
             name: telling_line(str(query.exception() or "it ended by itself"))
-            for name, query in self.queries.items()
+            for name, query in list(self.queries.items())  # actuator threads stop and start others meanwhile
             if not query.isActive
         }
 
@@ -206,16 +219,16 @@ class RunningApp:
 
     def _try_out(self, chain: Chain, executors: int) -> None:
         """The chain as a query of its own, on a log with a few tuples for each executor."""
-        place = Path(tempfile.mkdtemp(dir=self.work, prefix="trial-"))
-        apart = self.spark.newSession()  # its own settings: others start queries meanwhile
-        apart.dataSource.register(LogSource)
-        apart.conf.set("spark.sql.shuffle.partitions", str(executors))
-        intake = place / "intake.json"
+        place = Path(tempfile.mkdtemp(dir=self.work, prefix=_TRIAL))
         try:
+            apart = self.spark.newSession()  # its own settings: others start queries meanwhile
+            apart.dataSource.register(LogSource)
+            apart.conf.set("spark.sql.shuffle.partitions", str(executors))
+            intake = place / "intake.json"
             write_whole(intake, json.dumps(asdict(Intake(parts=executors))))
             frames = []
             for stream in chain.inputs:
-                log = self.log(stream).sampled(place / stream, files=executors, tuples=_TRIED)
+                log = self.log(stream).sampled(place / "streams" / stream, files=executors, tuples=_TRIED)
                 if log is None:
                     raise LookupError(f"stream '{stream}' is empty")
                 frame = self._frame(apart, log, chain, self._schemas[stream], intake)
@@ -244,8 +257,10 @@ class RunningApp:
     def _intake(self, chain: str) -> Path:
         return self.work / "intake" / f"{chain}.json"
 
-    def _set_intake(self, chain: str, intake: Intake) -> None:
-        write_whole(self._intake(chain), json.dumps(asdict(intake)))
+    def _change_intake(self, chain: str, changed: Callable[[Intake], Intake]) -> None:
+        with self._intake_lock:  # parts are changed by the control loop, holds by the actuator's threads
+            intake = changed(intake_in(self._intake(chain)))
+            write_whole(self._intake(chain), json.dumps(asdict(intake)))
 
     def _wait_for_rest(self, name: str, deadline_s: float) -> None:
         """Until every micro-batch that was begun is committed; a batch cut short blocks its state."""
@@ -322,8 +337,9 @@ class RunningApp:
                 finished=origins,
             )
         )
-        for stream in chain.inputs:
-            self.log(stream).clean()
+        with self._clean_lock:  # several chains may read the same stream
+            for stream in chain.inputs:
+                self.log(stream).clean()
 
     def _ends(self, stream: str, reached: int) -> bool:
         """Whether a finite stream has been read to its end."""
