@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -90,8 +91,9 @@ def _replay_trips(
         feed.append(trips.table(first, last - first, entered_s=now), entered_at_s=now)
         if last < len(lines):
             _settle(run)
-            for chain in run.chains.values():
-                run._try_out(chain, executors=2)  # beside the stream: nothing of it may show
+            for chain in run.chains.values():  # beside the stream: nothing of it may show
+                with ThreadPoolExecutor(1) as beside:
+                    beside.submit(run._try_out, chain, executors=2).result()
             run.stop()
         else:
             feed.append(trips.end(last, entered_s=now), entered_at_s=now, final=True)

@@ -83,5 +83,5 @@ def _reconfigurations(stage: Callable[[str], None]) -> Iterator[Figure]:
     try:
         yield from run_reconfigurations(stage=stage)
     except (ClusterError, RunError) as problem:
-        screen.err.print(f"penstock: {problem}")
+        screen.complain(problem)
         raise typer.Exit(1) from problem

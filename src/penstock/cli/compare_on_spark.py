@@ -51,7 +51,7 @@ def on_spark(
             )
         )
     except (ClusterError, RunError) as problem:
-        screen.err.print(f"penstock: {problem}")
+        screen.complain(problem)
         raise typer.Exit(1) from problem
     if json_output:
         screen.print_json({"runs": [summary.as_json() for summary in summaries]})

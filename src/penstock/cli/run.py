@@ -193,7 +193,7 @@ def run(
     try:
         summary = _watched(live)
     except (ClusterError, RunError) as problem:
-        screen.err.print(f"penstock: {problem}")
+        screen.complain(problem)
         raise typer.Exit(1) from problem
     said = export_results(name, app, live.work, out / "results")
     write_whole(out / "report.html", _page(live, summary, name))

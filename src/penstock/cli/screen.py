@@ -73,3 +73,8 @@ class Bar:
 
     def advance_by(self, count: int) -> None:
         self._bars.advance(self._task, count)
+
+
+def complain(problem: Exception) -> None:
+    """What went wrong, in one line however long it is."""
+    err.print(f"penstock: {problem}", soft_wrap=True, markup=False, highlight=False)

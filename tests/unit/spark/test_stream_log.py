@@ -46,7 +46,7 @@ def test_a_sample_is_a_log_of_its_own_with_a_few_late_tuples_in_every_file(tmp_p
     sample = stream.sampled(tmp_path / "sample", files=2, tuples=3)
     assert sample is not None
     (batch,) = sample.batches(0, sample.end())
-    ids = [parquet.read_table(sample.data_file(file.name))["id"].to_pylist() for file in batch.files]
+    ids = [parquet.read_table(sample.data_file(file.name)).column("id").to_pylist() for file in batch.files]
     assert ids == [[50, 51, 52]] * 2
     assert stream.end() == 2
 

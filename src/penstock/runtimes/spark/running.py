@@ -218,7 +218,10 @@ class RunningApp:
         return True
 
     def _try_out(self, chain: Chain, executors: int) -> None:
-        """The chain as a query of its own, on a log with a few tuples for each executor."""
+        """The chain as a query of its own, on a log with a few tuples for each executor.
+
+        To be called in a thread of its own: a data source is known to the session active in a thread.
+        """
         place = Path(tempfile.mkdtemp(dir=self.work, prefix=_TRIAL))
         try:
             apart = self.spark.newSession()  # its own settings: others start queries meanwhile
