@@ -21,7 +21,7 @@ from penstock.live.brain import Brain, chain_graph, compile_policy, response_tim
 from penstock.live.record import Interval, Summary, row, summary
 from penstock.live.settings import LiveSettings
 from penstock.runtimes.spark.actuator import SparkActuator
-from penstock.runtimes.spark.cluster import LocalCluster, Worker
+from penstock.runtimes.spark.cluster import LocalCluster, Worker, check_master
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.running import RunningApp
@@ -87,6 +87,8 @@ class LiveRun:
     def run(self) -> Summary:
         """Until the time is up, the input is done, or someone sets `stopping`."""
         settings = self.settings
+        if settings.master is not None:
+            check_master(settings.master)  # before there is a folder
         settings.out.mkdir(parents=True, exist_ok=True)
         self.said("preparing the policy")
         compile_policy(settings)
