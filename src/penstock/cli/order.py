@@ -55,7 +55,7 @@ def override(
 ) -> None:
     """Run exactly so many replicas of an operator, whatever the policies say, until lifted.
 
-    Example: penstock order out/run override heavy 3
+    Example: penstock order override out/run heavy 3
     """
     from penstock.control.settings import Override
     from penstock.domain.deployment import Replicas

@@ -141,7 +141,7 @@ def run(
 
     Example: penstock run top-routes --input trips.csv --until-done --out my-run
 
-    While it runs, `penstock order my-run pause` and the like tell its controller what to do.
+    While it runs, `penstock order pause my-run` and the like tell its controller what to do.
     """
     from penstock.control.reconfiguration import Method
     from penstock.live.applications import Load, application, export_results, feeder
