@@ -141,6 +141,31 @@ def test_a_killed_driver_goes_on_where_it_was(trips: Path, tmp_path: Path) -> No
     right(trips, out)
 
 
+_DYING = """
+import sys
+from penstock.cli import main
+from penstock.runtimes.spark.cluster import LocalCluster
+acquire = LocalCluster.acquire
+def dying(self, tag, kind):
+    worker = acquire(self, tag, kind)
+    if tag == "op_heavy":
+        self._processes[worker.name].handle.kill()
+    return worker
+LocalCluster.acquire = dying
+sys.argv = ["penstock", "run", "paced", "--minutes", "1", "--out", sys.argv[1]]
+main()
+"""
+
+
+def test_a_worker_that_never_comes_up_ends_the_run_in_one_line(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", _DYING, str(tmp_path / "run")]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=_SLOW_MACHINE_S, check=False)
+    assert ended.returncode == 1
+    assert "op_heavy-3 ended: " in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    wait_until(lambda: not java_processes(str(tmp_path / "run")), "no process left")
+
+
 def _command(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()

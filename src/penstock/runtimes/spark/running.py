@@ -121,9 +121,15 @@ class RunningApp:
 
         `check` raises when it is no use to wait any longer.
         """
-        threads = {
-            name: threading.Thread(target=self.warm, args=(name, 1), daemon=True) for name in self.chains
-        }
+        problems: dict[str, str] = {}
+
+        def warmed(name: str) -> None:
+            try:
+                self.warm(name, 1)
+            except Exception as problem:  # whatever Spark raises, it is told where somebody listens
+                problems[name] = telling_line(str(problem))
+
+        threads = {name: threading.Thread(target=warmed, args=(name,), daemon=True) for name in self.chains}
         for thread in threads.values():
             thread.start()
         deadline_s = time.monotonic() + within_s
@@ -135,6 +141,8 @@ class RunningApp:
                         f"no executor for '{name}' within {within_s:g} s; see the workers' logs"
                     )
                 thread.join(0.5)
+            if name in problems:
+                raise ClusterError(f"the executor for '{name}' does not work: {problems[name]}")
 
     def warm(self, name: str, executors: int) -> None:
         """Let idle executors of a chain try its work on a few tuples, whose results go nowhere.
