@@ -12,7 +12,6 @@ from penstock.control.ports import Journal
 from penstock.control.saved import as_plain, of_plain, restored, saved
 from penstock.control.settings import SafetySettings
 from penstock.control.watch import noticed
-from penstock.domain.application import Application, Operator, Sink, Source, Stream
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
@@ -66,7 +65,7 @@ class Brain:
         self, app: App, settings: LiveSettings, journal: Journal, tuner: Tuner | None = None
     ) -> None:
         self._app, self._settings, self._journal = app, settings, journal
-        self._graph = chain_graph(app)
+        self._graph = app.chain_graph()
         self._measured: list[ApplicationObservation] = []
         self._built: Deciding | None = None
         self._retuning = self._tuned(tuner) if settings.application_policy == TUNED else None
@@ -240,31 +239,6 @@ class Brain:
             safety=self._safety(operators),
             advise=settings.advise,
         )
-
-
-def chain_graph(app: App) -> Application:
-    """The graph of what is scaled: fused operators as the one chain they are."""
-    chains = app.chains()
-    gives = {chain.output: chain.name for chain in chains} | {source: source for source in app.sources}
-    unknown_s = 1e-3  # measured later
-    return Application(
-        name=app.name,
-        sources=tuple(Source(name=name) for name in app.sources),
-        operators=tuple(
-            Operator(
-                name=chain.name,
-                service_time_s=unknown_s,
-                stateful=chain.stateful,
-                max_replicas=chain.max_replicas,
-            )
-            for chain in chains
-        ),
-        sinks=tuple(Sink(name=name) for name in app.sinks),
-        streams=(
-            *(Stream(origin=gives[origin], target=chain.name) for chain in chains for origin in chain.inputs),
-            *(Stream(origin=gives[origin], target=sink) for sink, origin in app.sinks.items()),
-        ),
-    )
 
 
 def _reasons(made: Plan) -> tuple[str, ...]:

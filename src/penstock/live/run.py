@@ -17,7 +17,7 @@ from penstock.domain.errors import InputError
 from penstock.domain.request import Verdict
 from penstock.experiments.application_managers import check_manager
 from penstock.journal_file import JournalFile
-from penstock.live.brain import Brain, chain_graph, compile_policy, response_time_of
+from penstock.live.brain import Brain, compile_policy, response_time_of
 from penstock.live.record import Interval, Summary, row, summary
 from penstock.live.settings import LiveSettings
 from penstock.runtimes.spark.actuator import SparkActuator
@@ -76,7 +76,7 @@ class LiveRun:
     def __post_init__(self) -> None:
         check_manager(
             self.settings.application_policy,
-            chain_graph(self.app),
+            self.app.chain_graph(),
             self.settings.node_types,
             where="the cluster",
             largest=_LARGEST_JOINT_TABLE,
@@ -94,9 +94,8 @@ class LiveRun:
         compile_policy(settings)
         kinds = {kind.name: kind for kind in settings.kinds}
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
-            brain = Brain(
-                self.app, settings, journal
-            )  # says what cannot be gone on with before anything runs
+            # Before anything runs it says what cannot be gone on with.
+            brain = Brain(self.app, settings, journal)
             ending.callback(brain.stop)
             place = LocalCluster(work=self.work / "cluster", kinds=kinds, master=settings.master)
             cluster = ending.enter_context(place)

@@ -11,7 +11,7 @@ starts. Operators that are fused with the one before them share its query, its e
 and its fate; each is still measured.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,9 +151,8 @@ class App:
 
     def chains(self) -> tuple[Chain, ...]:
         """The queries to run, each after those it reads from."""
-        self.graph()  # every mistake is named before anything starts
         chains: list[list[OperatorDefinition]] = []
-        for ordered in self.graph().in_order:
+        for ordered in self.graph().in_order:  # every mistake is named before anything starts
             operator = self.operators[ordered.name]
             if operator.fused:
                 self._check_fusion(operator)
@@ -163,28 +162,42 @@ class App:
         return tuple(Chain(operators=tuple(chain)) for chain in chains)
 
     def graph(self) -> Application:
-        """The graph as the policies know it; service times are measured later."""
-        unknown_s = 1e-3
+        """The graph as its author wrote it."""
+        return self._graph_of(tuple(self.operators.values()), {})
+
+    def chain_graph(self) -> Application:
+        """The graph of what is scaled, as the policies know it: fused operators as the one chain they are."""
+        chains = self.chains()
+        return self._graph_of(chains, {chain.output: chain.name for chain in chains})
+
+    def _graph_of(
+        self, parts: Sequence[OperatorDefinition] | Sequence[Chain], gives: Mapping[str, str]
+    ) -> Application:
+        """`gives` names the part a stream comes from, if not by the stream's name."""
+        unknown_s = 1e-3  # measured later
         return Application(
             name=self.name,
             sources=tuple(Source(name=name) for name in self.sources),
             operators=tuple(
                 Operator(
-                    name=operator.name,
+                    name=part.name,
                     service_time_s=unknown_s,
-                    stateful=operator.stateful,
-                    max_replicas=operator.max_replicas,
+                    stateful=part.stateful,
+                    max_replicas=part.max_replicas,
                 )
-                for operator in self.operators.values()
+                for part in parts
             ),
             sinks=tuple(Sink(name=name) for name in self.sinks),
             streams=(
                 *(
-                    Stream(origin=origin, target=operator.name)
-                    for operator in self.operators.values()
-                    for origin in operator.inputs
+                    Stream(origin=gives.get(origin, origin), target=part.name)
+                    for part in parts
+                    for origin in part.inputs
                 ),
-                *(Stream(origin=origin, target=name) for name, origin in self.sinks.items()),
+                *(
+                    Stream(origin=gives.get(origin, origin), target=name)
+                    for name, origin in self.sinks.items()
+                ),
             ),
         )
 
