@@ -285,7 +285,10 @@ def _effects(runs: dict[str, list[Metrics]]) -> list[Claim]:
             claim(f"{row}/violations added by the bucket", "<0.0", raised, "percentage points, all slots")
         )
     late = _mean(runs, "MB steady", "last_change_s") / 60
-    why = "minutes until the last change; partialRank follows the first nights and days, of 144 minutes here"
+    why = (
+        "minutes until the last change; partialRank follows the first nights and days, of 144 minutes here "
+        "(why, and what makes it stand still: docs/policies/token-bucket.md)"
+    )
     claims.append(claim("MB steady/last change", "<30", late, why))
     fewer = _mean(runs, "MB steady", "reconfigurations") / _mean(runs, "MB sparing", "reconfigurations")
     claims.append(
