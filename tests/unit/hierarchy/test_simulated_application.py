@@ -21,7 +21,7 @@ from penstock.policies.application.grant_all import GrantAll
 from penstock.policies.application.token_bucket import TokenBucket
 from penstock.policies.operator.node_choice import NodeChoice
 from penstock.policies.operator.threshold import Threshold
-from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication, buffered
+from penstock.runtimes.sim.application import ColdStart, OperatorModel, SimulatedApplication, buffered
 
 WORKER = NodeType(name="worker", speedup=1.0, price=1.0)
 SPACE = deployments((WORKER,), 4)
@@ -98,6 +98,22 @@ def test_the_buffer_is_littles_law_by_numerical_integration() -> None:
     wait, left = buffered(rate=rate, waiting=waiting, pause_s=pause, slot_s=slot, capacity=capacity)
     assert wait == pytest.approx(area / (rate * slot), rel=1e-3)
     assert left == pytest.approx(content, abs=0.1)
+
+
+def test_a_cold_engine_serves_slower_so_less_reaches_the_operators_until_it_is_warm() -> None:
+    app = simulated([300.0, 300.0], cold_start=ColdStart(seconds=30.0, factor=4.0))
+    cold = app.observe()
+    inside = (
+        0.98 * 2 / (4 * 0.004)
+    )  # two replicas of the first, four times as slow: less than the 300 that come
+    assert [o.arrival_rate for o in cold.operators] == pytest.approx([inside, inside])
+    expected = [4 * s / (1 - inside / 2 * 4 * s) for s in (0.004, 0.002)]
+    assert [o.response_time_s for o in cold.operators] == pytest.approx(expected)
+    assert [o.utilisation for o in cold.operators] == pytest.approx([0.98, 0.49])
+    app.apply(Verdict(()))
+    assert app.played[0].waiting == pytest.approx((300 - inside) * 30)
+    # Warm again: two replicas of 4 ms work off the backlog within the slot, besides what arrives.
+    assert app.observe().operators[0].arrival_rate == pytest.approx(300 + (300 - inside))
 
 
 @pytest.mark.parametrize(

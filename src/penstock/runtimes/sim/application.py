@@ -60,7 +60,7 @@ class PlayedSlot:
 
 @dataclass(frozen=True, slots=True)
 class ColdStart:
-    """Response times are a multiple of what they should be until the engine is warm."""
+    """Service times are a multiple of what they should be until the engine is warm."""
 
     seconds: float = 0.0
     factor: float = 1.0
@@ -228,16 +228,17 @@ class SimulatedApplication:
         )
         running = self.slot_s - self._pause_s
         inside = (self._waiting + rate * self.slot_s - left) / running if running > 0 else 0.0
-        slow = self.cold_start.factor if self.at_s <= self.cold_start.seconds else 1.0
+        slow = self._slow()
         times: dict[str, float] = {}
         loads: dict[str, float] = {}
         for name, model in self.models.items():
             reaching = inside * self._visits[name]
             handle = self._handles[name]
+            # A queue whose service takes f times as long is the same queue on a clock f times as slow.
             times[name] = (
-                slow * response_time(model.queue, model.deployments, handle, reaching) + model.delay_s
+                slow * response_time(model.queue, model.deployments, handle, slow * reaching) + model.delay_s
             )
-            loads[name] = utilisation(model.queue, model.deployments, handle, reaching)
+            loads[name] = utilisation(model.queue, model.deployments, handle, slow * reaching)
         paths = {
             path: wait + sum(times[name] for name in path) + self._network(path)
             for path in self.application.paths
@@ -252,7 +253,10 @@ class SimulatedApplication:
             for name, model in self.models.items()
             if self._visits[name] > 0
         ]
-        return HIGHEST_LOAD * min(limits)
+        return HIGHEST_LOAD * min(limits) / self._slow()
+
+    def _slow(self) -> float:
+        return self.cold_start.factor if self.at_s <= self.cold_start.seconds else 1.0
 
     def _network(self, path: tuple[str, ...]) -> float:
         """Mean delay between the replicas of neighbouring operators on a path."""
