@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.compiled import Floats
 from penstock.data.synthetic import day_and_week
-from penstock.experiments import mdp_table, plain
+from penstock.experiments import mdp_pipeline, plain
 from penstock.experiments.catalogue import believed_model, operator_of
 from penstock.experiments.run import run_spec, run_specs
 from penstock.experiments.spec import Spec
@@ -166,7 +166,7 @@ def _planning(rates: Floats) -> Iterator[Figure]:
 
 def joint_figures(rates: Floats) -> Iterator[Figure]:
     """Planning for four operators at once, and what a decision takes as operators are added (seed 003)."""
-    times = mdp_table.decision_times(rates[:100_000], slots=_JOINT_SLOTS, repeats=_REPEATS)
+    times = mdp_pipeline.decision_times(rates[:100_000], slots=_JOINT_SLOTS, repeats=_REPEATS)
     four = times[-1]
     yield Figure(
         name="joint value iteration, 4 operators of 5 replicas", value=four.plan_s, unit="s", at_most=10
