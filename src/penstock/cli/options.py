@@ -160,6 +160,23 @@ PauseOption = Annotated[
         "meanwhile waits at the source.",
     ),
 ]
+HostsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--hosts",
+        metavar="NODES:SLOTS:MS",
+        help="Under an application policy: nodes of every type, replicas each can host, and how far apart "
+        "they are on average, as in 4:8:5. New replicas prefer near nodes, by delays estimated from round "
+        "trips. Without it there is always room, and no distance.",
+    ),
+]
+MigrateOption = Annotated[
+    float | None,
+    typer.Option(
+        "--migrate-above",
+        help="With --hosts: the utilisation of a node above which it sends replicas to others.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.experiments.application_managers import check_application_policy_name
 from penstock.experiments.catalogue import check_policy_name
+from penstock.experiments.hosts import hosts_of
 from penstock.experiments.managed import label, operators_decide, run_any
 from penstock.experiments.run import Outcome
 from penstock.files import check_can_write, write_whole
@@ -28,6 +29,8 @@ def simulate(
     ] = None,
     path_slo_ms: options.PathSloOption = None,
     pause_s: options.PauseOption = 10.0,
+    hosts: options.HostsOption = None,
+    migrate_above: options.MigrateOption = None,
     max_replicas: options.MaxReplicasOption = 10,
     slo_ms: options.SloOption = 50.0,
     slots: options.SlotsOption = None,
@@ -106,6 +109,8 @@ def simulate(
         beta=beta,
         replicas=replicas,
         application_policy=application_policy,
+        hosts=None if hosts is None else hosts_of(hosts),
+        migrate_above=migrate_above,
     )
     with screen.err.status(f"simulating {label(spec)} (the first run of a policy compiles it)"):
         outcome = run_any(
@@ -125,6 +130,7 @@ def simulate(
             ("resources (mean price)", f"{outcome.resource_cost:.2f}"),
             ("replicas (mean)", f"{outcome.mean_replicas:.2f}"),
             *([] if outcome.downtime_pct is None else [("downtime", f"{outcome.downtime_pct:.2f} %")]),
+            *([] if outcome.migrations is None else [("migrations", f"{outcome.migrations:,}")]),
             ("slots", f"{outcome.slots:,}"),
             ("speed", _speed(outcome.slots_per_s)),
         ],
@@ -155,6 +161,7 @@ def as_json(outcome: Outcome, trace: Trace) -> dict[str, Any]:
         "mean_replicas": outcome.mean_replicas,
         "replicas_by_type": list(outcome.replicas_by_type),
         "downtime_pct": outcome.downtime_pct,
+        "migrations": outcome.migrations,
         "slots": outcome.slots,
         "slots_per_s": round(outcome.slots_per_s),
     }

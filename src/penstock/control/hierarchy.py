@@ -20,6 +20,7 @@ from penstock.policies.api import ApplicationPolicy, NodePolicy, OperatorPolicy
 from penstock.policies.node.place import busiest_host, choose_node
 
 NO_ROOM = "no node has a free slot"
+PLACING = "placing"  # whose chance it is where an operator has no manager of its own
 Hosts = Mapping[str, tuple[str, ...]]  # operator -> node of each of its replicas
 
 
@@ -71,7 +72,7 @@ def decide(
     nodes: Mapping[str, NodeObservation] | None = None,
     hosts: Hosts | None = None,
 ) -> tuple[Outcome, ManagersMemory]:
-    """One round of all managers. `rngs` has one per operator and one per node."""
+    """One round of all managers. `rngs` has one per managed operator and per node, and `PLACING`."""
     resting = memory.changed_at_s is not None and seen.at_s - memory.changed_at_s < managers.rest_s
     if resting:
         why = f"resting until {managers.rest_s:g} s after the last change"
@@ -156,7 +157,8 @@ def _placed(
         home: Request | None = request
         if isinstance(request, ScaleOut | ScaleIn) and not request.nodes:
             operator = request.operator
-            chosen = _nodes_for(request, now[operator], left, hosts[operator], rngs[operator])
+            rng = rngs[operator] if operator in rngs else rngs[PLACING]
+            chosen = _nodes_for(request, now[operator], left, hosts[operator], rng)
             home = None if chosen is None else replace(request, nodes=chosen)
         if home is None:
             homeless.append(Refused(request, NO_ROOM))
@@ -180,8 +182,8 @@ def _nodes_for(
     chosen: list[str] = []
     for node_type, delta in _changes(now, request.target).items():
         for _ in range(max(delta, 0)):
-            fitting = {name: node for name, node in left.items() if node.node_type == node_type}
-            picked = choose_node(hosts[0], {hosts[0]: left[hosts[0]], **fitting}, rng)
+            others = [name for name, node in left.items() if node.node_type != node_type]
+            picked = choose_node(hosts[0], left, rng, avoid=others)
             if picked is None:
                 return None
             chosen.append(picked)

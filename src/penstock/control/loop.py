@@ -7,7 +7,7 @@ from functools import reduce
 
 from numpy.random import Generator, default_rng
 
-from penstock.control.hierarchy import Managers, ManagersMemory, decide
+from penstock.control.hierarchy import PLACING, Managers, ManagersMemory, decide
 from penstock.control.hierarchy import first_memory as managers_memory
 from penstock.control.journal import Ticked
 from penstock.control.plan import Plan
@@ -35,11 +35,11 @@ class ControllerMemory:
 
     managers: ManagersMemory
     safety: SafetyMemory
-    rngs: Mapping[str, Generator]  # one per operator and per node
+    rngs: Mapping[str, Generator]  # one per managed operator and per node, and one for placing the others
 
 
 def first_memory(controller: Controller, seed: int) -> ControllerMemory:
-    names = [*sorted(controller.managers.operators), *sorted(controller.managers.nodes)]
+    names = [*sorted(controller.managers.operators), *sorted(controller.managers.nodes), PLACING]
     return ControllerMemory(
         managers=managers_memory(controller.managers),
         safety=SafetyMemory(),

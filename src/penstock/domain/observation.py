@@ -32,6 +32,8 @@ class ApplicationObservation:
     at_s: float  # now; an operator not heard of since has an earlier time of its own
     response_time_s: float | None  # mean from source to sink; infinite when saturated
     operators: tuple[OperatorObservation, ...]
+    # Where paths have limits of their own: the worst path's time, as if its limit were the tightest.
+    strictest_s: float | None = None
     source_rate: float | None = None  # tuples/s of every source that want to come in
     response_time_p50_s: float | None = None
     response_time_p95_s: float | None = None

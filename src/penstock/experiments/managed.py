@@ -15,10 +15,10 @@ from numpy.random import Generator
 
 from penstock.apps.named import application_named, constant_delays_s, usual_bounds_s
 from penstock.compiled import Floats, read_only
-from penstock.control.hierarchy import Managers, decide, first_memory
+from penstock.control.hierarchy import PLACING, Managers, decide, first_memory
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
-from penstock.domain.infrastructure import NodeType
+from penstock.domain.infrastructure import Infrastructure, NodeType
 from penstock.domain.objective import Objective
 from penstock.experiments.application_managers import (
     COORDINATING,
@@ -31,6 +31,7 @@ from penstock.experiments.application_managers import (
     who_decides,
 )
 from penstock.experiments.catalogue import TRAINING_SLOTS
+from penstock.experiments.hosts import network
 from penstock.experiments.presets import Scenario, scenario
 from penstock.experiments.run import (
     History,
@@ -49,7 +50,9 @@ from penstock.perf.queueing import m_g_1
 from penstock.policies.api import ApplicationPolicy
 from penstock.policies.application.sizing import SizingManager
 from penstock.policies.application.tuned import Configuration, naive
+from penstock.policies.node.migrate import SenderInitiated
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
+from penstock.runtimes.sim.round_trips import RoundTrips, true_delays
 
 SLOT_S = 60.0
 MONITORED_SLOTS = 50_000  # at most, of the training trace, that the tuned manager simulates
@@ -73,6 +76,11 @@ class Setting:
     @property
     def node_types(self) -> tuple[NodeType, ...]:
         return self.where.infrastructure.node_types
+
+    @property
+    def nodes(self) -> Infrastructure | None:
+        hosts = self.spec.hosts
+        return None if hosts is None else network(hosts, self.node_types, self.spec.seed)
 
     @property
     def told(self) -> Told:
@@ -194,26 +202,37 @@ def run_managed(spec: Spec, rates: Floats, *, training: Floats, with_history: bo
         rates=rates,
         training=training,
     )
-    simulated = _simulated(setting, hierarchy := _hierarchy(setting))
+    nodes = setting.nodes
+    node_names = [] if nodes is None else [node.name for node in nodes.nodes]
+    network_rng, *node_rngs = np.random.default_rng([spec.seed, len(node_names)]).spawn(len(node_names) + 2)
+    simulated = _simulated(setting, hierarchy := _hierarchy(setting), nodes, network_rng)
     managers = Managers(
         operators={name: one.policy for name, one in hierarchy.locals_.items()},
         application=hierarchy.application,
+        nodes={}
+        if spec.migrate_above is None
+        else dict.fromkeys(node_names, SenderInitiated(target_utilisation=spec.migrate_above)),
         application_period_s=SLOT_S,
     )
-    rngs: dict[str, Generator] = {name: one.rng for name, one in hierarchy.locals_.items()}
+    rngs: dict[str, Generator] = {
+        **{name: one.rng for name, one in hierarchy.locals_.items()},
+        **dict(zip((PLACING, *node_names), node_rngs, strict=True)),
+    }
     memory = first_memory(managers)
     by_type = np.zeros(len(setting.node_types))
     began = time.perf_counter()
     while not simulated.finished:
         seen = simulated.observe()
-        outcome, memory = decide(managers, memory, seen, rngs)
+        outcome, memory = decide(managers, memory, seen, rngs, nodes=seen.nodes, hosts=seen.hosts)
         for one in seen.operators:
             by_type += one.replicas.counts
         simulated.apply(outcome.verdict)
     return _outcome(setting, simulated, by_type / rates.size, time.perf_counter() - began, with_history)
 
 
-def _simulated(setting: Setting, hierarchy: Hierarchy) -> SimulatedApplication:
+def _simulated(
+    setting: Setting, hierarchy: Hierarchy, nodes: Infrastructure | None, rng: Generator
+) -> SimulatedApplication:
     def first(name: str) -> Replicas:
         if name in hierarchy.locals_:
             op, policy, _ = hierarchy.locals_[name]
@@ -235,6 +254,8 @@ def _simulated(setting: Setting, hierarchy: Hierarchy) -> SimulatedApplication:
         rates=setting.rates,
         protocol=PauseAndResume(fixed_s=setting.spec.pause_s),
         slot_s=SLOT_S,
+        infrastructure=nodes,
+        round_trips=None if nodes is None else RoundTrips(true_delays(nodes), rng),
     )
 
 
@@ -260,6 +281,7 @@ def _outcome(
         replicas_by_type=tuple(float(mean) for mean in by_type),
         seconds=seconds,
         downtime_pct=100 * sum(slot.downtime_s for slot in played) / (len(played) * SLOT_S),
+        migrations=None if setting.spec.hosts is None else sum(slot.migrations for slot in played),
         history=History(
             cost=cost,
             response_time_s=np.array([slot.response_time_s for slot in played]),

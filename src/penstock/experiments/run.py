@@ -49,6 +49,7 @@ class Outcome:
     seconds: float  # of the simulation loop
     history: History | None = None
     downtime_pct: float | None = None  # of the time, where reconfigurations take any
+    migrations: int | None = None  # where there are nodes to move between
 
     @property
     def mean_replicas(self) -> float:

@@ -6,6 +6,7 @@ from math import inf
 from penstock.domain.application import Path
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights
+from penstock.experiments.hosts import Hosts
 from penstock.experiments.presets import (
     PAPER,
     PUBLISHED,
@@ -61,6 +62,8 @@ class Spec:
     )
     path_slo_s: tuple[tuple[Path, float], ...] = ()  # limits of single paths; goes before slo_s
     pause_s: float = 10.0  # of a reconfiguration, where an application is managed
+    hosts: Hosts | None = None  # nodes to place replicas on, where an application is managed
+    migrate_above: float | None = None  # utilisation of a node from which its manager sends replicas away
     price_change: Change | None = None  # of every node type but the last
     speed_change: Change | None = None  # of every node type but the last
 
@@ -86,6 +89,7 @@ class Spec:
             raise InputError(f"{what}: there is no application; give --application")
         if not 0 <= self.pause_s < inf:
             raise InputError(f"pause of {self.pause_s:g} s; it cannot be negative or endless")
+        self._check_hosts()
         if self.application is not None and (self.price_change or self.speed_change):
             raise InputError(
                 f"application '{self.application}': prices and speeds change for single operators only"
@@ -102,6 +106,15 @@ class Spec:
             raise InputError(f"threshold={self.threshold:g}; a utilisation between 0 and 1")
         if not 0 < self.beta < 1:
             raise InputError(f"beta={self.beta:g}; a fraction between 0 and 1")
+
+    def _check_hosts(self) -> None:
+        if self.hosts is not None and self.application_policy is None:
+            raise InputError("hosts: replicas are placed under an application policy; give one")
+        if self.migrate_above is not None:
+            if self.hosts is None:
+                raise InputError("migrations: there are no nodes to move between; give hosts")
+            if not 0 < self.migrate_above < 1:
+                raise InputError(f"migrate above {self.migrate_above:g}; a utilisation between 0 and 1")
 
     def _check_learning(self) -> None:
         if not 0 < self.max_rate < inf:

@@ -43,5 +43,5 @@ class NodePolicy(Protocol):
     """Asks for replicas to leave a node, from what that node alone can see."""
 
     def propose(
-        self, seen: NodeObservation, others: Mapping[str, NodeObservation], rng: Generator
+        self, seen: NodeObservation, nodes: Mapping[str, NodeObservation], rng: Generator
     ) -> Migrate | None: ...

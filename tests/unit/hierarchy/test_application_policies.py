@@ -1,5 +1,6 @@
 """Global policies: priorities, conflicts, tokens."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,3 +124,46 @@ def test_a_bucket_that_makes_no_sense_is_refused(
 ) -> None:
     with pytest.raises(InputError, match="token bucket"):
         TokenBucket(low_s=low_s, high_s=high_s, capacity=capacity, period_s=period_s)
+
+
+def test_tokens_pile_up_to_the_capacity_and_grant_as_many() -> None:
+    policy, memory = bucket(capacity=2), Bucket()
+    for at_s in (0, 60, 120):
+        _, memory = policy.grant(memory, [], seen(at_s, 0.3))
+    assert memory.tokens == 2
+    verdict, _ = policy.grant(memory, [out("a", 0.1), out("b", 0.2), out("c", 0.3)], seen(150, 0.3))
+    assert [r.operator for r in verdict.granted] == ["c", "b"]
+
+
+@pytest.mark.parametrize(("response_time_s", "granted"), [(0.3, 1), (0.05, 0)])
+def test_a_migration_takes_an_h_token(response_time_s: float, granted: int) -> None:
+    verdict, _ = bucket().grant(Bucket(), [move("a", 0.5, "n1")], seen(60, response_time_s))
+    assert len(verdict.granted) == granted
+
+
+def test_a_look_that_earns_nothing_begins_a_new_period_too() -> None:
+    policy = bucket()
+    _, memory = policy.grant(Bucket(), [], seen(60, 0.2))
+    _, memory = policy.grant(memory, [], seen(90, 0.3))
+    assert memory.tokens == 0
+    _, memory = policy.grant(memory, [], seen(120, 0.3))
+    assert memory.tokens == 1
+
+
+def test_a_trembling_clock_costs_no_tokens() -> None:
+    """Rounds every 5 s or a hair earlier or later; a period of 10 s earns one in 10 s all the same."""
+    policy = TokenBucket(low_s=0.1, high_s=0.2, period_s=10.0)
+    rng = np.random.default_rng(1)
+    memory, granted = policy.initial(), 0
+    for index in range(1000):
+        at_s = 5.0 * index + rng.uniform(-0.05, 0.05)
+        verdict, memory = policy.grant(memory, [out("a", 0.5)], seen(at_s, 0.3))
+        granted += len(verdict.granted)
+    assert granted == pytest.approx(500, abs=2)
+
+
+def test_where_paths_have_limits_of_their_own_the_worst_off_earns_the_token() -> None:
+    """A path of 400 ms that may take 500 is well; one of 19 ms that may take 20 is not."""
+    easy = ApplicationObservation(at_s=60, response_time_s=0.4, strictest_s=0.05, operators=())
+    verdict, _ = bucket().grant(Bucket(), [out("a", 0.9), fewer("c", 0.1)], easy)
+    assert [r.operator for r in verdict.granted] == ["c"]

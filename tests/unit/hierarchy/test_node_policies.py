@@ -7,9 +7,11 @@ import pytest
 
 from penstock.domain.errors import InputError
 from penstock.domain.observation import NodeObservation
+from penstock.domain.request import Migrate
 from penstock.perf.vivaldi import Coordinate, distance, observed, unknown_place
 from penstock.policies.node.migrate import SenderInitiated
 from penstock.policies.node.place import busiest_host, choose_node
+from penstock.runtimes.sim.round_trips import RoundTrips
 
 
 def node(
@@ -18,14 +20,15 @@ def node(
     load: float | None = 0.5,
     free: int = 1,
     delays: dict[str, float] | None = None,
-    hosted: str = "op",
+    hosted: tuple[str, ...] = ("op",),
+    node_type: int = 0,
 ) -> NodeObservation:
     return NodeObservation(
         node=name,
-        node_type=0,
+        node_type=node_type,
         at_s=30.0,
         utilisation=load,
-        hosted=(hosted,),
+        hosted=hosted,
         free_slots=free,
         delay_s=delays or {},
     )
@@ -72,6 +75,59 @@ def test_an_overloaded_node_asks_one_replica_to_leave_with_the_papers_score() ->
 def test_a_node_that_is_not_overloaded_or_blind_asks_for_nothing(load: float | None) -> None:
     calm = node("home", load=load, delays=DELAYS)
     assert SenderInitiated().propose(calm, cluster(home=calm), np.random.default_rng(1)) is None
+
+
+def asked(hot: NodeObservation, **others: NodeObservation) -> list[Migrate | None]:
+    nodes = {"home": hot, **others}
+    rng = np.random.default_rng(1)
+    return [SenderInitiated(target_utilisation=0.8).propose(hot, nodes, rng) for _ in range(50)]
+
+
+def test_a_replica_never_migrates_to_its_own_a_blind_or_an_unknown_node_or_one_of_another_type() -> None:
+    hot = node("home", load=0.9, free=3, delays={"fit": 0.02, "blind": 0.001, "fast": 0.001})
+    others = {
+        "fit": node("fit"),
+        "blind": node("blind", load=None),
+        "fast": node("fast", node_type=1),
+        "unknown": node("unknown"),  # nobody knows how far it is
+    }
+    assert {request.target for request in asked(hot, **others) if request} == {"fit"}
+    assert asked(hot, **{name: one for name, one in others.items() if name != "fit"}) == [None] * 50
+
+
+def test_any_replica_of_an_overloaded_node_may_leave_and_the_score_is_at_most_one() -> None:
+    hot = node("home", load=1.5, delays={"fit": 0.02}, hosted=("a", "b"))
+    requests = [request for request in asked(hot, fit=node("fit")) if request]
+    assert {request.operator for request in requests} == {"a", "b"}
+    assert {request.score for request in requests} == {1.0}
+
+
+def test_a_node_of_unknown_distance_is_never_chosen() -> None:
+    nodes = cluster(stranger=node("stranger"))
+    rng = np.random.default_rng(1)
+    assert "stranger" not in {choose_node("home", nodes, rng) for _ in range(100)}
+
+
+def test_delays_estimated_from_round_trips_are_near_the_true_ones() -> None:
+    places = np.random.default_rng(3).uniform(0, 0.02, (6, 2))
+    names = [f"n{index}" for index in range(6)]
+    true = {
+        a: {b: float(np.linalg.norm(places[i] - places[j])) for j, b in enumerate(names) if a != b}
+        for i, a in enumerate(names)
+    }
+    trips = RoundTrips(true, np.random.default_rng(1), jitter=0.05)
+    for _ in range(300):
+        trips.measure()
+    errors = [abs(trips.from_node(a)[b] / true[a][b] - 1) for a in names for b in true[a]]
+    assert np.median(errors) < 0.1
+    # A link that gets slower is noticed.
+    slower = {a: {b: delay * 3 for b, delay in row.items()} for a, row in true.items()}
+    trips.delays_s = slower
+    for _ in range(300):
+        trips.measure()
+    assert np.median([trips.from_node(a)[b] / true[a][b] for a in names for b in true[a]]) == pytest.approx(
+        3, rel=0.15
+    )
 
 
 def test_vivaldi_finds_the_delays_of_a_network_it_can_embed() -> None:

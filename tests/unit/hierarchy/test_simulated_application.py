@@ -1,12 +1,17 @@
 """Downtime, the buffer at the source, and the managers' rounds."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from penstock.control.hierarchy import Managers, decide, first_memory
-from penstock.domain.application import Application, Operator, pipeline
+from penstock.control.loop import Controller, plan
+from penstock.control.loop import first_memory as controller_memory
+from penstock.control.settings import UNGUARDED
+from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import Infrastructure, Link, Node, NodeType
@@ -19,6 +24,7 @@ from penstock.perf.queueing import m_m_1
 from penstock.policies.application.drs import DrsManager
 from penstock.policies.application.grant_all import GrantAll
 from penstock.policies.application.token_bucket import TokenBucket
+from penstock.policies.node.migrate import SenderInitiated
 from penstock.policies.operator.node_choice import NodeChoice
 from penstock.policies.operator.threshold import Threshold
 from penstock.runtimes.sim.application import ColdStart, OperatorModel, SimulatedApplication, buffered
@@ -89,15 +95,35 @@ def test_an_overloaded_application_keeps_a_backlog_and_works_it_off() -> None:
     assert waiting == pytest.approx([excess, 0.0, 0.0])
 
 
-def test_the_buffer_is_littles_law_by_numerical_integration() -> None:
-    rate, waiting, pause, slot, capacity = 80.0, 500.0, 6.0, 30.0, 140.0
-    content, area, step = waiting, 0.0, 1e-4
-    for instant in np.arange(0, slot, step):
-        area += content * step
-        content += rate * step - (0.0 if instant < pause else min(capacity * step, content + rate * step))
+@pytest.mark.parametrize(
+    ("rate", "waiting", "pause"),
+    [(8000.0, 50_000.0, 6.0), (8000.0, 0.0, 6.0), (20_000.0, 0.0, 0.0), (100.0, 200_000.0, 0.0)],
+)
+def test_the_buffer_lets_tuples_in_one_after_another(rate: float, waiting: float, pause: float) -> None:
+    """Tuple by tuple: each is let in 1/capacity after the one before it, none before the pause is over."""
+    slot, capacity = 30.0, 14_000.0
+    arrivals = np.concatenate([np.zeros(int(waiting)), (np.arange(int(rate * slot)) + 0.5) / rate])
+    gaps = np.arange(arrivals.size) / capacity
+    # r_i = max(a_i, pause, r_(i-1) + 1/capacity), unrolled.
+    let_in = np.maximum.accumulate(np.maximum(arrivals, pause) - gaps) + gaps
     wait, left = buffered(rate=rate, waiting=waiting, pause_s=pause, slot_s=slot, capacity=capacity)
-    assert wait == pytest.approx(area / (rate * slot), rel=1e-3)
-    assert left == pytest.approx(content, abs=0.1)
+    assert wait == pytest.approx((let_in - arrivals)[int(waiting) :].mean(), rel=0.01)
+    assert left == pytest.approx((let_in >= slot).sum(), rel=0.01, abs=1)
+
+
+def test_a_pause_longer_than_a_slot_goes_on_in_the_next_and_nothing_is_measured_meanwhile() -> None:
+    app = simulated([100.0] * 4, fixed_s=70.0)
+    app.observe()
+    app.apply(Verdict((to("second", 3),)))
+    paused = app.observe()
+    assert [(o.arrival_rate, o.response_time_s, o.utilisation) for o in paused.operators] == [(None,) * 3] * 2
+    drain = 0.98 * 500
+    # Who comes in the first of three slots waits 70 s less his own time, then behind who came before him.
+    assert paused.response_time_s == pytest.approx(70 - 15 + 100 * 15 / drain, abs=0.01)
+    for _ in range(3):
+        app.observe()
+        app.apply(Verdict(()))
+    assert [slot.downtime_s for slot in app.played] == [0.0, 30.0, 30.0, 10.0]
 
 
 def test_a_cold_engine_serves_slower_so_less_reaches_the_operators_until_it_is_warm() -> None:
@@ -161,6 +187,73 @@ def test_the_application_manager_runs_at_its_own_pace_and_local_managers_rest_af
     assert granted[0] == 1
     assert granted[1] == 0
     assert "resting" in reasons[1]
+
+
+def test_between_its_rounds_the_application_manager_grants_nothing() -> None:
+    managers = Managers(operators={"first": threshold()}, application=GrantAll(), application_period_s=60.0)
+    app = simulated([450.0, 900.0, 900.0], fixed_s=0.0)
+    memory, granted = first_memory(managers), []
+    while not app.finished:
+        outcome, memory = decide(managers, memory, app.observe(), {"first": np.random.default_rng(1)})
+        granted.append([r.reason for r in outcome.verdict.refused] or len(outcome.verdict.granted))
+        app.apply(outcome.verdict)
+    assert granted == [1, ["the Application Manager runs later"], 1]
+
+
+def test_a_path_is_judged_by_its_own_limit_and_constant_delays_count() -> None:
+    """Two paths behind `root`: the long one may take long, the short one must be quick."""
+    root = Operator(name="root", service_time_s=0.001, selectivity=0.5, max_replicas=4)
+    quick = Operator(name="quick", service_time_s=0.001, max_replicas=4)
+    slow = Operator(name="slow", service_time_s=0.010, max_replicas=4)
+    fork = Application(
+        name="fork",
+        sources=(Source(name="in"),),
+        operators=(root, quick, slow),
+        sinks=(Sink(name="out"),),
+        streams=tuple(
+            Stream(origin=a, target=b)
+            for a, b in (
+                ("in", "root"),
+                ("root", "quick"),
+                ("root", "slow"),
+                ("quick", "out"),
+                ("slow", "out"),
+            )
+        ),
+    )
+
+    def judged(quick_s: float, slow_s: float, rate: float = 100.0) -> SimulatedApplication:
+        app = SimulatedApplication(
+            application=fork,
+            objective=Objective(
+                response_time_s=1.0, per_path_s={("root", "quick"): quick_s, ("root", "slow"): slow_s}
+            ),
+            models={
+                o.name: OperatorModel(
+                    queue=m_m_1(o.service_time_s),
+                    deployments=SPACE,
+                    first=Replicas((1,)),
+                    delay_s=0.004 if o.name == "quick" else 0.0,
+                )
+                for o in fork.operators
+            },
+            rates=np.array([rate]),
+            protocol=PauseAndResume(fixed_s=0.0),
+        )
+        app.observe()
+        app.apply(Verdict(()))
+        return app
+
+    first, fast, late = 0.001 / 0.9, 0.001 / 0.95 + 0.004, 0.010 / 0.5  # half of the 100 t/s go on
+    assert judged(1, 1).played[0].response_time_s == pytest.approx(first + late)
+    assert not judged(first + fast + 1e-6, 0.5).played[0].violated
+    assert judged(first + fast - 1e-6, 0.5).played[0].violated
+    again = judged(0.01, 0.5)
+    again.rates, again._index = np.array([100.0]), 0
+    seen = again.observe()
+    assert seen.strictest_s == pytest.approx(max(first + fast, (first + late) * 0.01 / 0.5))
+    # What `slow` can take, 100 t/s, is 200 at the source.
+    assert judged(1, 1, rate=300.0).played[0].waiting == pytest.approx((300 - 0.98 * 200) * 30)
 
 
 def test_a_refused_request_leaves_the_replicas_as_they_were() -> None:
@@ -329,3 +422,97 @@ def test_an_application_whose_objective_no_node_can_meet_is_not_simulated() -> N
             rates=np.array([1.0]),
             protocol=PauseAndResume(fixed_s=0.0),
         )
+
+
+SLOW, FAST = NodeType(name="slow", speedup=1.0, price=1.0), NodeType(name="fast", speedup=2.0, price=2.5)
+
+
+def two_types(rates: Sequence[float]) -> SimulatedApplication:
+    """Two nodes of each of two types; everything starts on slow ones."""
+    nodes = [Node(name=f"{t.name}-{i}", node_type=t.name, slots=3) for t in (SLOW, FAST) for i in (1, 2)]
+    space = deployments((SLOW, FAST), 4)
+    return SimulatedApplication(
+        application=TWO,
+        objective=Objective(response_time_s=0.05),
+        models={
+            o.name: OperatorModel(queue=m_m_1(o.service_time_s), deployments=space, first=Replicas((1, 0)))
+            for o in TWO.operators
+        },
+        rates=np.array(rates),
+        protocol=PauseAndResume(fixed_s=0.0),
+        infrastructure=Infrastructure(
+            name="types",
+            node_types=(SLOW, FAST),
+            nodes=tuple(nodes),
+            links=tuple(Link(a=a.name, b=b.name, delay_s=0.001) for a, b in combinations(nodes, 2)),
+        ),
+    )
+
+
+def by_type(app: SimulatedApplication) -> dict[str, tuple[int, ...]]:
+    return {
+        name: tuple(sum(host.startswith(kind) for host in hosts) for kind in ("slow", "fast"))
+        for name, hosts in app.hosts.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hosts_and_deployments_agree_whatever_scales_and_migrates(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    app = two_types(rng.uniform(20, 900, 150).tolist())
+    space = deployments((SLOW, FAST), 4)
+    operators = {
+        name: Threshold(node_types=(SLOW, FAST), deployments=space, node_choice=choice)
+        for name, choice in (("first", NodeChoice.FASTEST), ("second", NodeChoice.CHEAPEST))
+    }
+    assert app.infrastructure is not None
+    nodes = {node.name: SenderInitiated(target_utilisation=0.3) for node in app.infrastructure.nodes}
+    managers = Managers(operators=operators, application=GrantAll(), nodes=nodes)
+    rngs = dict(zip([*operators, *nodes], rng.spawn(6), strict=True))
+    memory = first_memory(managers)
+    while not app.finished:
+        seen = app.observe()
+        outcome, memory = decide(managers, memory, seen, rngs, nodes=seen.nodes, hosts=seen.hosts)
+        app.apply(outcome.verdict)
+        assert by_type(app) == {name: replicas.counts for name, replicas in app._replicas.items()}
+    assert sum(slot.migrations for slot in app.played) > 0
+
+
+class OneFast:
+    """An Application Manager that wants a fast replica of the first operator."""
+
+    def initial(self) -> None:
+        return None
+
+    def grant(
+        self, memory: None, requests: Sequence[Request], seen: ApplicationObservation
+    ) -> tuple[Verdict, None]:
+        wanted = ScaleOut(operator="first", target=Replicas((1, 1)), nodes=(), score=1.0, reason="test")
+        return Verdict((wanted,)), None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_controller_without_operator_managers_places_a_replica_on_a_node_of_its_type(seed: int) -> None:
+    controller = Controller(
+        managers=Managers(operators={}, application=OneFast()), node_types=(SLOW, FAST), safety=UNGUARDED
+    )
+    app = two_types([100.0])
+    made, _ = plan(controller, controller_memory(controller, seed), app.observe())
+    (granted,) = made.granted
+    assert isinstance(granted, ScaleOut)
+    assert [name.partition("-")[0] for name in granted.nodes] == ["fast"]
+
+
+def test_a_network_with_a_link_missing_or_a_pinned_operator_is_refused() -> None:
+    app = placed(TWO)
+    with pytest.raises(InputError, match="nodes 'a' and 'b': no link"):
+        replace(app, infrastructure=replace(two_nodes(), links=()))
+    pinned = pipeline("pinned", replace(FIRST, pinned_to="b"), SECOND)
+    with pytest.raises(InputError, match="operator 'first': pinned to 'b'"):
+        placed(pinned)
+
+
+@pytest.mark.parametrize(("seconds", "factor"), [(60.0, 0.0), (-1.0, 2.0), (60.0, float("nan"))])
+def test_a_cold_start_that_makes_no_sense_is_refused(seconds: float, factor: float) -> None:
+    with pytest.raises(InputError, match="cold start"):
+        ColdStart(seconds=seconds, factor=factor)

@@ -3,12 +3,14 @@
 Every period, a response time above `high_s` earns an H token, which grants a scale-out or a
 migration; one below `low_s` earns an L token, which grants a scale-in; in between nothing is
 earned. The bucket holds one kind at a time and at most `capacity` tokens: a token of the
-other kind empties it, and a new one pushes out the oldest when it is full.
+other kind empties it, and a new one pushes out the oldest when it is full. Where paths have
+limits of their own, the path that is worst off counts.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import floor, inf
 
 from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation
@@ -48,8 +50,8 @@ class TokenBucket:
             )
         if self.capacity < 1:
             raise InputError(f"token bucket: capacity={self.capacity}; it must hold at least one token")
-        if not self.period_s > 0:
-            raise InputError(f"token bucket: period_s={self.period_s}; it must be positive")
+        if not 0 < self.period_s < inf:
+            raise InputError(f"token bucket: period_s={self.period_s}; it must be positive and end")
 
     def initial(self) -> Bucket:
         return Bucket()
@@ -70,14 +72,17 @@ class TokenBucket:
         return Verdict(tuple(granted), tuple(refused)), bucket
 
     def _earn(self, bucket: Bucket, seen: ApplicationObservation) -> Bucket:
-        due = bucket.looked_at_s is None or seen.at_s - bucket.looked_at_s >= self.period_s
+        time_s = judged_s(seen)
+        last = bucket.looked_at_s
+        periods = 1 if last is None else floor((seen.at_s - last) / self.period_s)
         # Blind: earn nothing, and look again as soon as something was measured.
-        if not due or seen.response_time_s is None:
+        if periods < 1 or time_s is None:
             return bucket
-        looked = replace(bucket, looked_at_s=seen.at_s)
-        if seen.response_time_s > self.high_s:
+        # By whole periods: a live clock trembles, and a round that is a hair early must not cost one.
+        looked = replace(bucket, looked_at_s=seen.at_s if last is None else last + periods * self.period_s)
+        if time_s > self.high_s:
             earned = Token.HIGH
-        elif seen.response_time_s < self.low_s:
+        elif time_s < self.low_s:
             earned = Token.LOW
         else:
             return looked
@@ -85,7 +90,13 @@ class TokenBucket:
         return replace(looked, kind=earned, tokens=min(before + 1, self.capacity))
 
     def _why_not(self, needed: Token, seen: ApplicationObservation) -> str:
-        if seen.response_time_s is None:
+        time_s = judged_s(seen)
+        if time_s is None:
             return f"no {needed.value} token: response time not measured"
         band = f"{self.low_s * 1000:.0f}-{self.high_s * 1000:.0f} ms"
-        return f"no {needed.value} token: response time {seen.response_time_s * 1000:.0f} ms, band {band}"
+        return f"no {needed.value} token: response time {time_s * 1000:.0f} ms, band {band}"
+
+
+def judged_s(seen: ApplicationObservation) -> float | None:
+    """The response time that tokens are earned by."""
+    return seen.response_time_s if seen.strictest_s is None else seen.strictest_s

@@ -13,7 +13,10 @@ from penstock.policies.node.place import choose_node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderInitiated:
-    """Moves a random replica to a near node that is not overloaded itself."""
+    """Moves a random replica to a near node of the same type that is not overloaded itself.
+
+    On another type of node it would be another deployment, which is for its Operator Manager to choose.
+    """
 
     target_utilisation: float = 0.8  # U_mig
 
@@ -22,17 +25,19 @@ class SenderInitiated:
             raise InputError(f"target_utilisation={self.target_utilisation}; a utilisation between 0 and 1")
 
     def propose(
-        self, seen: NodeObservation, others: Mapping[str, NodeObservation], rng: Generator
+        self, seen: NodeObservation, nodes: Mapping[str, NodeObservation], rng: Generator
     ) -> Migrate | None:
         if seen.utilisation is None or seen.utilisation <= self.target_utilisation or not seen.hosted:
             return None
-        overloaded = [
+        unfit = [
             name
-            for name, node in others.items()
-            if node.utilisation is None or node.utilisation > self.target_utilisation
+            for name, node in nodes.items()
+            if node.utilisation is None
+            or node.utilisation > self.target_utilisation
+            or node.node_type != seen.node_type
         ]
         operator = seen.hosted[int(rng.random() * len(seen.hosted))]
-        target = choose_node(seen.node, others, rng, avoid=(*overloaded, seen.node))
+        target = choose_node(seen.node, nodes, rng, avoid=(*unfit, seen.node))
         if target is None:
             return None
         excess = (seen.utilisation - self.target_utilisation) / (1 - self.target_utilisation)

@@ -8,7 +8,8 @@ is added to the response time of the path. Inside, every operator is the queue o
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
+from math import inf
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from penstock.perf.latency import check_objective
 from penstock.perf.operator import response_time, throughput, utilisation
 from penstock.perf.queueing import QueueModel
 from penstock.perf.traffic import visits
+from penstock.runtimes.sim.round_trips import RoundTrips, true_delays
 
 # The source lets in no more than this share of what the narrowest operator can take: a queue
 # fed at exactly its capacity would have no mean response time.
@@ -55,6 +57,7 @@ class PlayedSlot:
     resources: float
     downtime_s: float
     reconfigured: bool  # whether a change was granted at its end
+    migrations: int  # of the changes granted
     waiting: float  # tuples left at the source
 
 
@@ -64,6 +67,12 @@ class ColdStart:
 
     seconds: float = 0.0
     factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.seconds < inf and 1 <= self.factor < inf):
+            raise InputError(
+                f"cold start of {self.seconds:g} s, {self.factor:g} times slower; some seconds, at least 1"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +100,13 @@ class SimulatedApplication:
     cold_start: ColdStart = ColdStart()
     infrastructure: Infrastructure | None = None
     hosts: dict[str, list[str]] = field(default_factory=dict)  # operator -> nodes, where there are any
+    round_trips: RoundTrips | None = None  # how delays are estimated; managers know the true ones without
     played: list[PlayedSlot] = field(default_factory=list)
     _index: int = 0
     _waiting: float = 0.0
-    _pause_s: float = 0.0
+    _pause_s: float = 0.0  # of the current slot
+    _pause_left_s: float = 0.0  # that later slots begin with
+    _delays: dict[str, dict[str, float]] = field(default_factory=dict)
     _replicas: dict[str, Replicas] = field(default_factory=dict)
     _handles: dict[str, int] = field(default_factory=dict)
     _visits: dict[str, float] = field(default_factory=dict)
@@ -113,8 +125,21 @@ class SimulatedApplication:
         self._visits = visits(self.application)
         for name, model in self.models.items():
             self._deploy(name, model.first)
-        if self.infrastructure is not None and not self.hosts:
-            self.hosts = _spread(self._replicas, self.infrastructure)
+        if self.infrastructure is not None:
+            self._check_network(self.infrastructure)
+            self._delays = true_delays(self.infrastructure)
+            self.hosts = self.hosts or _spread(self._replicas, self.infrastructure)
+
+    def _check_network(self, infrastructure: Infrastructure) -> None:
+        linked = {frozenset((link.a, link.b)) for link in infrastructure.links}
+        for one, other in combinations((node.name for node in infrastructure.nodes), 2):
+            if frozenset((one, other)) not in linked:  # an unknown delay is not 0
+                raise InputError(f"nodes '{one}' and '{other}': no link between them, so no delay is known")
+        for operator in self.application.operators:
+            if operator.pinned_to is not None:
+                raise InputError(
+                    f"operator '{operator.name}': pinned to '{operator.pinned_to}'; managers place freely"
+                )
 
     @property
     def finished(self) -> bool:
@@ -127,22 +152,30 @@ class SimulatedApplication:
 
     def observe(self) -> ApplicationObservation:
         now = self._now()
+        ran = self._pause_s < self.slot_s  # where nothing ran nothing was measured
         operators = tuple(
             OperatorObservation(
                 operator=operator.name,
                 at_s=self.at_s,
                 replicas=self._replicas[operator.name],
-                arrival_rate=now.inside * self._visits[operator.name],
-                response_time_s=now.times[operator.name],
-                utilisation=now.loads[operator.name],
+                arrival_rate=now.inside * self._visits[operator.name] if ran else None,
+                response_time_s=now.times[operator.name] if ran else None,
+                utilisation=now.loads[operator.name] if ran else None,
             )
             for operator in self.application.operators
         )
+        limits = {path: self.objective.for_path(path) for path in now.paths}
+        tightest = min(limits.values())
         return ApplicationObservation(
             at_s=self.at_s,
             source_rate=float(self.rates[self._index]),
             response_time_s=max(now.paths.values()),
+            strictest_s=max(time * tightest / limits[path] for path, time in now.paths.items())
+            if len(set(limits.values())) > 1
+            else None,
             operators=operators,
+            nodes=self.observe_nodes() or None,
+            hosts={name: tuple(nodes) for name, nodes in self.hosts.items()} or None,
         )
 
     def observe_nodes(self) -> dict[str, NodeObservation]:
@@ -164,7 +197,9 @@ class SimulatedApplication:
                 utilisation=busy[node.name] / node.slots,
                 hosted=tuple(hosted[node.name]),
                 free_slots=node.slots - len(hosted[node.name]),
-                delay_s=self._delays_from(node.name),
+                delay_s=self._delays[node.name]
+                if self.round_trips is None
+                else self.round_trips.from_node(node.name),
             )
             for node in self.infrastructure.nodes
         }
@@ -182,12 +217,17 @@ class SimulatedApplication:
                 resources=sum(cost_of(self.models[n].deployments, h) for n, h in self._handles.items()),
                 downtime_s=self._pause_s,
                 reconfigured=bool(verdict.granted),
+                migrations=sum(isinstance(request, Migrate) for request in verdict.granted),
                 waiting=now.left,
             )
         )
         self._waiting = now.left
         changed = {self.application.operator(r.operator): self._change(r) for r in verdict.granted}
-        self._pause_s = min(self.protocol.seconds(changed), self.slot_s)
+        pause_s = self._pause_left_s + self.protocol.seconds(changed)
+        self._pause_s = min(pause_s, self.slot_s)
+        self._pause_left_s = pause_s - self._pause_s
+        if self.round_trips is not None:
+            self.round_trips.measure()
         self._index += 1
         self._slot = None
 
@@ -225,6 +265,7 @@ class SimulatedApplication:
             pause_s=self._pause_s,
             slot_s=self.slot_s,
             capacity=self._capacity(),
+            pause_left_s=self._pause_left_s,
         )
         running = self.slot_s - self._pause_s
         inside = (self._waiting + rate * self.slot_s - left) / running if running > 0 else 0.0
@@ -265,42 +306,37 @@ class SimulatedApplication:
         total = 0.0
         for origin, target in pairwise(path):
             delays = [
-                0.0 if a == b else self._delays_from(a).get(b, 0.0)
-                for a in self.hosts[origin]
-                for b in self.hosts[target]
+                0.0 if a == b else self._delays[a][b] for a in self.hosts[origin] for b in self.hosts[target]
             ]
             total += float(np.mean(delays))
         return total
 
-    def _delays_from(self, node: str) -> dict[str, float]:
-        if self.infrastructure is None:
-            return {}
-        links = self.infrastructure.links
-        return {
-            **{link.b: link.delay_s for link in links if link.a == node},
-            **{link.a: link.delay_s for link in links if link.b == node},
-        }
-
 
 def buffered(
-    *, rate: float, waiting: float, pause_s: float, slot_s: float, capacity: float
+    *,
+    rate: float,
+    waiting: float,
+    pause_s: float,
+    slot_s: float,
+    capacity: float,
+    pause_left_s: float = 0.0,
 ) -> tuple[float, float]:
     """A fluid buffer over one slot that begins with a pause: mean wait, and what is left at the end.
 
-    The mean wait is, by Little's law, the mean content over the rate of arrival.
+    The wait is that of who comes in this slot: until the pause is over, and until what stands
+    before him has been let in. (Little's law would charge him with who came in slots before.)
     """
     running = slot_s - pause_s
     after_pause = waiting + rate * pause_s
-    area = (waiting + after_pause) / 2 * pause_s
+    content = (waiting + after_pause) / 2 * pause_s  # integrated over the slot
     draining = capacity - rate
     if draining > 0 and after_pause <= draining * running:
-        area += after_pause * (after_pause / draining) / 2
+        content += after_pause * (after_pause / draining) / 2
         left = 0.0
     else:
         left = after_pause - draining * running
-        area += (after_pause + left) / 2 * running
-    tuples = rate * slot_s if rate > 0 else waiting  # those whose wait is meant
-    return (area / tuples if tuples > 0 else 0.0), left
+        content += (after_pause + left) / 2 * running
+    return pause_left_s + (pause_s**2 / 2 + content / capacity) / slot_s, left
 
 
 def _spread(replicas: Mapping[str, Replicas], infrastructure: Infrastructure) -> dict[str, list[str]]:

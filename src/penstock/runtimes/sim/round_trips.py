@@ -1,0 +1,55 @@
+"""Delays between simulated nodes as their monitors know them: estimated from a few round trips.
+
+Every interval each node times one round trip to another node and moves its Vivaldi coordinate
+(`perf/vivaldi.py`). What managers see is the distance of coordinates, not the links.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.random import Generator
+
+from penstock.domain.infrastructure import Infrastructure
+from penstock.perf.vivaldi import Coordinate, distance, observed, unknown_place
+
+_SHORTEST_S = 1e-6  # a round trip takes some time, also where the link has no delay
+_BEFORE_THE_START = 100  # rounds: nodes are there before the application is
+
+
+def true_delays(infrastructure: Infrastructure) -> dict[str, dict[str, float]]:
+    """Seconds from every node to those it is linked with, itself left out."""
+    delays: dict[str, dict[str, float]] = {node.name: {} for node in infrastructure.nodes}
+    for link in infrastructure.links:
+        delays[link.a][link.b] = delays[link.b][link.a] = link.delay_s
+    return delays
+
+
+@dataclass(slots=True)
+class RoundTrips:
+    """Coordinates of all nodes, kept up to date by `measure`."""
+
+    delays_s: Mapping[str, Mapping[str, float]]
+    rng: Generator
+    jitter: float = 0.1  # of a measured round trip, standard deviation of its logarithm
+    _places: dict[str, Coordinate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._places = {name: unknown_place() for name in self.delays_s}
+        for _ in range(_BEFORE_THE_START):
+            self.measure()
+
+    def measure(self) -> None:
+        """One round trip from every node to another one, chosen at random."""
+        for name, delays in self.delays_s.items():
+            if not delays:
+                continue
+            other = sorted(delays)[int(self.rng.random() * len(delays))]
+            trip_s = 2 * delays[other] * float(np.exp(self.rng.normal(0.0, self.jitter)))
+            self._places[name] = observed(
+                self._places[name], self._places[other], max(trip_s, _SHORTEST_S), self.rng
+            )
+
+    def from_node(self, name: str) -> dict[str, float]:
+        """Estimated seconds, one way, to every other node."""
+        return {other: distance(self._places[name], self._places[other]) / 2 for other in self.delays_s[name]}
