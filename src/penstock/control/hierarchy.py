@@ -20,6 +20,7 @@ from penstock.policies.api import ApplicationPolicy, NodePolicy, OperatorPolicy
 from penstock.policies.node.place import busiest_host, choose_node
 
 NO_ROOM = "no node has a free slot"
+EXCHANGE = "nodes are found for replicas that come or for ones that go, not for an exchange of types"
 PLACING = "placing"  # whose chance it is where an operator has no manager of its own
 Hosts = Mapping[str, tuple[str, ...]]  # operator -> node of each of its replicas
 
@@ -134,8 +135,8 @@ def _requests(
         request = request_of(one.operator, one.replicas, decision)
         if nodes is not None and hosts is not None:
             chosen = _nodes_for(request, one.replicas, nodes, hosts[one.operator], rngs[one.operator])
-            if chosen is None:
-                impossible.append(Refused(request, NO_ROOM))
+            if isinstance(chosen, str):
+                impossible.append(Refused(request, chosen))
                 continue
             request = replace(request, nodes=chosen)
         requests.append(request)
@@ -154,15 +155,15 @@ def _placed(
     granted: list[Request] = []
     homeless: list[Refused] = []
     for request in verdict.granted:
-        home: Request | None = request
+        home: Request = request
         if isinstance(request, ScaleOut | ScaleIn) and not request.nodes:
             operator = request.operator
             rng = rngs[operator] if operator in rngs else rngs[PLACING]
             chosen = _nodes_for(request, now[operator], left, hosts[operator], rng)
-            home = None if chosen is None else replace(request, nodes=chosen)
-        if home is None:
-            homeless.append(Refused(request, NO_ROOM))
-            continue
+            if isinstance(chosen, str):
+                homeless.append(Refused(request, chosen))
+                continue
+            home = replace(request, nodes=chosen)
         granted.append(home)
         for name in new_nodes(home):
             left[name] = replace(left[name], free_slots=left[name].free_slots - 1)
@@ -175,7 +176,11 @@ def _nodes_for(
     nodes: Mapping[str, NodeObservation],
     hosts: tuple[str, ...],
     rng: Generator,
-) -> tuple[str, ...] | None:
+) -> tuple[str, ...] | str:
+    """Nodes for the replicas that come or go, or why there are none."""
+    changes = _changes(now, request.target).values()
+    if min(changes, default=0) < 0 < max(changes, default=0):
+        return EXCHANGE
     if isinstance(request, ScaleIn):
         return _leaving(now, request.target, nodes, hosts)
     left = dict(nodes)
@@ -185,7 +190,7 @@ def _nodes_for(
             others = [name for name, node in left.items() if node.node_type != node_type]
             picked = choose_node(hosts[0], left, rng, avoid=others)
             if picked is None:
-                return None
+                return NO_ROOM
             chosen.append(picked)
             left[picked] = replace(left[picked], free_slots=left[picked].free_slots - 1)
     return tuple(chosen)

@@ -1,15 +1,16 @@
 """Downtime, the buffer at the source, and the managers' rounds."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from penstock.control.hierarchy import Managers, decide, first_memory
+from penstock.control.hierarchy import EXCHANGE, Managers, decide, first_memory
 from penstock.control.loop import Controller, plan
 from penstock.control.loop import first_memory as controller_memory
+from penstock.control.plan import Plan
 from penstock.control.settings import UNGUARDED
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.deployment import Replicas
@@ -478,8 +479,11 @@ def test_hosts_and_deployments_agree_whatever_scales_and_migrates(seed: int) -> 
     assert sum(slot.migrations for slot in app.played) > 0
 
 
-class OneFast:
-    """An Application Manager that wants a fast replica of the first operator."""
+@dataclass(frozen=True)
+class Wants:
+    """An Application Manager that wants these replicas of the first operator."""
+
+    target: Replicas
 
     def initial(self) -> None:
         return None
@@ -487,20 +491,28 @@ class OneFast:
     def grant(
         self, memory: None, requests: Sequence[Request], seen: ApplicationObservation
     ) -> tuple[Verdict, None]:
-        wanted = ScaleOut(operator="first", target=Replicas((1, 1)), nodes=(), score=1.0, reason="test")
+        wanted = ScaleOut(operator="first", target=self.target, nodes=(), score=1.0, reason="test")
         return Verdict((wanted,)), None
+
+
+def planned(app: SimulatedApplication, target: tuple[int, int], seed: int = 1) -> Plan:
+    managers = Managers(operators={}, application=Wants(Replicas(target)))
+    controller = Controller(managers=managers, node_types=(SLOW, FAST), safety=UNGUARDED)
+    made, _ = plan(controller, controller_memory(controller, seed), app.observe())
+    return made
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_controller_without_operator_managers_places_a_replica_on_a_node_of_its_type(seed: int) -> None:
-    controller = Controller(
-        managers=Managers(operators={}, application=OneFast()), node_types=(SLOW, FAST), safety=UNGUARDED
-    )
-    app = two_types([100.0])
-    made, _ = plan(controller, controller_memory(controller, seed), app.observe())
-    (granted,) = made.granted
+    (granted,) = planned(two_types([100.0]), (1, 1), seed).granted
     assert isinstance(granted, ScaleOut)
     assert [name.partition("-")[0] for name in granted.nodes] == ["fast"]
+
+
+def test_an_exchange_of_node_types_is_refused_where_nodes_are_known() -> None:
+    made = planned(two_types([100.0]), (0, 1))
+    assert made.granted == ()
+    assert [refused.reason for refused in made.verdict.refused] == [EXCHANGE]
 
 
 def test_a_network_with_a_link_missing_or_a_pinned_operator_is_refused() -> None:

@@ -37,7 +37,7 @@ class SenderInitiated:
             or node.node_type != seen.node_type
         ]
         operator = seen.hosted[int(rng.random() * len(seen.hosted))]
-        target = choose_node(seen.node, nodes, rng, avoid=(*unfit, seen.node))
+        target = choose_node(seen.node, nodes, rng, avoid=unfit)  # the sender is one of them
         if target is None:
             return None
         excess = (seen.utilisation - self.target_utilisation) / (1 - self.target_utilisation)
