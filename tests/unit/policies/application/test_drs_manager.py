@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock.apps.graphs import graph_named
-from penstock.domain.application import Application, Operator, pipeline
+from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -121,6 +121,27 @@ def test_selectivity_thins_the_stream_before_it_is_counted() -> None:
         Operator(name="b", service_time_s=0.01),
     )
     assert first_sizes(drs(app, 0.2), 800.0) == {"a": 1, "b": 1}  # 80 t/s reach b, which takes 100
+
+
+def chains(count: int) -> Application:
+    """Chains of a source, an operator and a sink that have nothing to do with each other."""
+    return Application(
+        name=f"{count} chains",
+        sources=tuple(Source(name=f"in{i}") for i in range(count)),
+        operators=tuple(Operator(name=f"op{i}", service_time_s=0.01) for i in range(count)),
+        sinks=tuple(Sink(name=f"out{i}") for i in range(count)),
+        streams=tuple(
+            Stream(origin=origin, target=target)
+            for i in range(count)
+            for origin, target in ((f"in{i}", f"op{i}"), (f"op{i}", f"out{i}"))
+        ),
+    )
+
+
+def test_a_chain_gets_as_many_replicas_beside_others_as_alone() -> None:
+    """At 150 t/s of every source two replicas take 22.9 ms and three 11.6 ms."""
+    for count in (1, 2, 3):
+        assert set(first_sizes(drs(chains(count), 0.015), 150.0).values()) == {3}
 
 
 @pytest.mark.parametrize("choice", list(NodeChoice))
