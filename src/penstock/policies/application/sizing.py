@@ -7,7 +7,6 @@ of a single operator.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from penstock.perf.deployments import deployments, handle_of, replicas_at
 from penstock.perf.latency import check_objective
 from penstock.perf.traffic import visits
 from penstock.policies.application.requests import decided_above
-from penstock.policies.kernel import copied
+from penstock.policies.kernel import copied, is_measured
 from penstock.policies.operator.node_choice import NodeChoice
 from penstock.policies.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
 
@@ -99,11 +98,11 @@ class SizingManager:
 
     def _blind(self, seen: Mapping[str, OperatorObservation], source_rate: float | None) -> str:
         """Why nothing can be decided, or nothing."""
-        if source_rate is None or not 0 <= source_rate < inf:
+        if not is_measured(source_rate, finite=True):
             return "source rate not measured"
         for operator in self.application.operators:
             one = seen.get(operator.name)
-            if one is None or one.utilisation is None:
+            if one is None or not is_measured(one.utilisation):
                 return f"operator '{operator.name}' not measured"
             if one.replicas.total > operator.max_replicas:
                 return f"operator '{operator.name}' runs more than its {operator.max_replicas} replicas"
