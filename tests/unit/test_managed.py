@@ -1,6 +1,7 @@
 """Whole applications under Application Managers, by name."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
 
@@ -10,7 +11,8 @@ import pytest
 from penstock.apps.named import APPLICATIONS, application_named, constant_delays_s
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
-from penstock.experiments.application_managers import APPLICATION_POLICIES
+from penstock.experiments.application_managers import APPLICATION_POLICIES, check_tunable
+from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
 from penstock.experiments.managed import Setting, label, run_any, tuned_configuration
 from penstock.experiments.presets import scenario
 from penstock.experiments.run import run_spec
@@ -24,6 +26,7 @@ from penstock.policies.application.centralised import (
 from penstock.policies.rl.backup import transitions
 from penstock.policies.rl.problem import level_rates, levels_of
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
+from penstock.testing.operator_policy import same, snapshot
 
 DIAMOND = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=0.05)
 
@@ -134,6 +137,19 @@ def test_a_centralised_manager_wants_one_type_of_node() -> None:
     spec = Spec(policy="fixed", application="pipeline", infrastructure="A:3")
     with pytest.raises(InputError, match="infrastructure 'A:3' has 3"):
         run_any(managed(spec, "centralised"), np.full(5, 100.0))
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_a_policy_can_be_tuned_if_the_objective_changes_how_it_is_built(policy: str) -> None:
+    """`tuned` sets what operators strive for; a policy built the same for any objective ignores it."""
+    memories = []
+    for slo_s in (0.02, 0.06):
+        spec = Spec(policy=policy, infrastructure="A:1", slo_s=slo_s, max_replicas=4, levels=10)
+        rates = np.linspace(10.0, 500.0, 50)
+        built = build_policy(operator_of(spec, rates, rates, np.random.default_rng(1)))
+        memories.append(snapshot(built.initial()))
+    with nullcontext() if not same(*memories) else pytest.raises(InputError, match="no bounds or weights"):
+        check_tunable(policy, "tuned", replicas=None)
 
 
 def test_the_tuned_manager_keeps_bounds_within_every_path(walk: Floats) -> None:

@@ -10,6 +10,7 @@ from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
+from penstock.experiments.catalogue import WITHOUT_BOUNDS
 from penstock.perf.joint import LARGEST_JOINT_TABLE, check_joint_size, joint_queues
 from penstock.perf.traffic import visits
 from penstock.policies.api import ApplicationPolicy
@@ -170,6 +171,20 @@ def check_application_policy_name(name: str) -> None:
         near = difflib.get_close_matches(name, APPLICATION_POLICIES, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"choose one of {', '.join(APPLICATION_POLICIES)}"
         raise InputError(f"application policy '{name}': unknown; {hint}")
+
+
+def check_tunable(policy: str, application_policy: str | None, *, replicas: int | None) -> None:
+    """`tuned` needs something to set: bounds or weights by which the operators' policy decides.
+
+    `fixed` has a bound only where it works out itself how many `replicas` the peak needs.
+    """
+    if application_policy != TUNED:
+        return
+    if policy in WITHOUT_BOUNDS or (policy == "fixed" and replicas is not None):
+        raise InputError(
+            f"policy '{policy}': it has no bounds or weights for the application policy 'tuned' to set; "
+            "try ql-pds-plus or model-based"
+        )
 
 
 def check_manager(
