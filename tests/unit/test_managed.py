@@ -186,6 +186,22 @@ def test_the_tuned_manager_shares_out_what_constant_delays_leave(walk: Floats) -
         assert sum(chosen.bounds_s[name] for name in path) <= 1.05 * 0.210 + 0.040 + 1e-12
 
 
+@pytest.mark.parametrize("policy", ["drs-c", "lohrmann-s", "tuned", "token-bucket"])
+def test_delays_longer_than_the_objective_are_told_with_the_path_they_are_on(policy: str) -> None:
+    """top-routes: 40 ms of delay and 6.5 ms of service, 5 on nodes of speedup 1.3."""
+    spec = Spec(policy="ql-pds", application="top-routes", infrastructure="A:3", slo_s=0.020)
+    with pytest.raises(InputError, match=r"globalRank takes 45 ms .* objective of 20 ms"):
+        run_any(managed(spec, policy), np.full(5, 100.0))
+
+
+@pytest.mark.parametrize("manager", ["drs", "lohrmann"])
+def test_a_sizing_manager_counts_delays_and_its_own_nodes_against_the_whole_objective(manager: str) -> None:
+    spec = Spec(policy="fixed", application="top-routes", infrastructure="A:3", slo_s=0.046)
+    with pytest.raises(InputError, match=r"takes 49\.2\d* ms .* type 'a2', .* objective of 46 ms"):
+        run_any(managed(spec, f"{manager}-c"), np.full(5, 100.0))
+    assert run_any(managed(spec, f"{manager}-s"), np.full(5, 100.0)).slots == 5
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [

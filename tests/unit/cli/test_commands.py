@@ -419,6 +419,10 @@ def test_application_policies_are_compared_side_by_side(run: Run, trace: Path) -
     [
         (("--application-policy", "drs-c"), "give --application"),
         (("--application", "diamond", "--application-policy", "drs"), "did you mean 'drs-"),
+        (
+            ("--application", "pipeline", "--application-policy", "lohrmann-c", "--slo-ms", 6.5),
+            "takes 10.95 ms of service alone on node type 'a2', the only one used (speedup 0.7)",
+        ),
         (("--application", "diamond", "--slo-ms", 3), "path split-slow-join takes 5.009 ms"),
         (("--application", "diamond", "--path-slo-ms", "split-join=9"), "no path split-join"),
         (("--application", "diamond", "--path-slo-ms", "split"), "--path-slo-ms 'split'"),

@@ -40,6 +40,34 @@ class Station:
     utilisation: float  # of its busiest replica
 
 
+def check_sizable(
+    application: Application,
+    objective: Objective,
+    node_types: Sequence[NodeType],
+    node_choice: NodeChoice,
+    *,
+    as_published: bool = False,
+    delays_s: Mapping[str, float] | None = None,
+) -> None:
+    """The objective can be met, on the one type of node that is used.
+
+    As published nobody asks how fast that is: only what no node can meet is refused.
+    """
+    fastest = max(node_type.speedup for node_type in node_types)
+    check_objective(application, objective, fastest=fastest, delays_s=delays_s)
+    if not as_published:
+        used = node_types[_chosen(node_types, node_choice)]
+        node = f"node type '{used.name}', the only one used"
+        check_objective(application, objective, fastest=used.speedup, node=node, delays_s=delays_s)
+
+
+def _chosen(node_types: Sequence[NodeType], choice: NodeChoice) -> int:
+    return choice.pick(
+        speedup=np.array([node_type.speedup for node_type in node_types]),
+        price=np.array([node_type.price for node_type in node_types]),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class SizingManager:
     """All operators' replicas in one jump, from the rate just seen."""
@@ -53,8 +81,12 @@ class SizingManager:
     )
 
     def __post_init__(self) -> None:
-        check_objective(
-            self.application, self.objective, fastest=max(node_type.speedup for node_type in self.node_types)
+        check_sizable(
+            self.application,
+            self.objective,
+            self.node_types,
+            self.node_choice,
+            as_published=self.as_published,
         )
 
     def sizes(self, stations: Mapping[str, Station], source_rate: float) -> dict[str, int]:
@@ -63,10 +95,7 @@ class SizingManager:
 
     @property
     def chosen_type(self) -> int:
-        return self.node_choice.pick(
-            speedup=np.array([node_type.speedup for node_type in self.node_types]),
-            price=np.array([node_type.price for node_type in self.node_types]),
-        )
+        return _chosen(self.node_types, self.node_choice)
 
     def initial(self) -> Fleets:
         return {

@@ -196,3 +196,16 @@ def test_without_the_rate_of_the_sources_nothing_is_changed() -> None:
 def test_a_limit_no_node_can_meet_is_refused() -> None:
     with pytest.raises(InputError, match=r"path first-second-third takes 3\.833 ms"):
         drs(graph_named("pipeline", 3), 0.0038)
+
+
+def test_a_limit_the_chosen_type_cannot_meet_is_refused_by_its_name_but_not_as_published() -> None:
+    """Services of 1, 3.33 and 3.33 ms: 7.667 at speedup 1, 3.833 at 2, 15.33 at a half."""
+    app = graph_named("pipeline", 3)
+    drs(app, 0.010, NodeChoice.FIRST)
+    drs(app, 0.005, NodeChoice.FASTEST)
+    with pytest.raises(InputError, match=r"takes 7\.667 ms .* type 't0', the only one used \(speedup 1\)"):
+        drs(app, 0.005, NodeChoice.FIRST)
+    with pytest.raises(InputError, match=r"takes 15\.33 ms .* type 't1', the only one used \(speedup 0\.5\)"):
+        drs(app, 0.010, NodeChoice.CHEAPEST)
+    for choice in NodeChoice:
+        drs(app, 0.005, choice, as_published=True)
