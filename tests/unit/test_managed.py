@@ -1,6 +1,7 @@
 """Whole applications under Application Managers, by name."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
 
@@ -10,7 +11,8 @@ import pytest
 from penstock.apps.named import APPLICATIONS, application_named, constant_delays_s
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
-from penstock.experiments.application_managers import APPLICATION_POLICIES
+from penstock.experiments.application_managers import APPLICATION_POLICIES, check_tunable
+from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
 from penstock.experiments.managed import Setting, label, run_any, tuned_configuration
 from penstock.experiments.presets import scenario
 from penstock.experiments.run import run_spec
@@ -24,6 +26,7 @@ from penstock.policies.application.centralised import (
 from penstock.policies.rl.backup import transitions
 from penstock.policies.rl.problem import level_rates, levels_of
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
+from penstock.testing.operator_policy import same, snapshot
 
 DIAMOND = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=0.05)
 
@@ -136,6 +139,19 @@ def test_a_centralised_manager_wants_one_type_of_node() -> None:
         run_any(managed(spec, "centralised"), np.full(5, 100.0))
 
 
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_a_policy_can_be_tuned_if_the_objective_changes_how_it_is_built(policy: str) -> None:
+    """`tuned` sets what operators strive for; a policy built the same for any objective ignores it."""
+    memories = []
+    for slo_s in (0.02, 0.06):
+        spec = Spec(policy=policy, infrastructure="A:1", slo_s=slo_s, max_replicas=4, levels=10)
+        rates = np.linspace(10.0, 500.0, 50)
+        built = build_policy(operator_of(spec, rates, rates, np.random.default_rng(1)))
+        memories.append(snapshot(built.initial()))
+    with nullcontext() if not same(*memories) else pytest.raises(InputError, match="no bounds or weights"):
+        check_tunable(policy, "tuned", replicas=None)
+
+
 def test_the_tuned_manager_keeps_bounds_within_every_path(walk: Floats) -> None:
     spec = Spec(policy="vi", application="multi-sink", infrastructure="A:1", pause_s=10.0, levels=10)
     setting = Setting(
@@ -168,6 +184,22 @@ def test_the_tuned_manager_shares_out_what_constant_delays_leave(walk: Floats) -
     assert chosen.bounds_s["globalRank"] > 0.040
     for path in setting.application.paths:
         assert sum(chosen.bounds_s[name] for name in path) <= 1.05 * 0.210 + 0.040 + 1e-12
+
+
+@pytest.mark.parametrize("policy", ["drs-c", "lohrmann-s", "tuned", "token-bucket"])
+def test_delays_longer_than_the_objective_are_told_with_the_path_they_are_on(policy: str) -> None:
+    """top-routes: 40 ms of delay and 6.5 ms of service, 5 on nodes of speedup 1.3."""
+    spec = Spec(policy="ql-pds", application="top-routes", infrastructure="A:3", slo_s=0.020)
+    with pytest.raises(InputError, match=r"globalRank takes 45 ms .* objective of 20 ms"):
+        run_any(managed(spec, policy), np.full(5, 100.0))
+
+
+@pytest.mark.parametrize("manager", ["drs", "lohrmann"])
+def test_a_sizing_manager_counts_delays_and_its_own_nodes_against_the_whole_objective(manager: str) -> None:
+    spec = Spec(policy="fixed", application="top-routes", infrastructure="A:3", slo_s=0.046)
+    with pytest.raises(InputError, match=r"takes 49\.2\d* ms .* type 'a2', .* objective of 46 ms"):
+        run_any(managed(spec, f"{manager}-c"), np.full(5, 100.0))
+    assert run_any(managed(spec, f"{manager}-s"), np.full(5, 100.0)).slots == 5
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,11 @@ import typer
 from penstock.cli import options, screen
 from penstock.cli.compare_on_spark import MOST_ON_SPARK, on_spark
 from penstock.domain.errors import InputError
-from penstock.experiments.application_managers import COORDINATING, check_application_policy_name
+from penstock.experiments.application_managers import (
+    COORDINATING,
+    check_application_policy_name,
+    check_tunable,
+)
 from penstock.experiments.catalogue import SEEDED, check_policy_name
 from penstock.experiments.managed import label, operators_decide, run_any
 from penstock.experiments.run import Outcome, run_specs
@@ -131,6 +135,8 @@ def compare(
         # One that decides for the operators has no use for their policies.
         for name in (names if manager is None or manager in COORDINATING else names[:1])
     ]
+    for spec in specs:  # before the first of them runs
+        check_tunable(spec.policy, spec.application_policy, replicas=spec.replicas)
     jobs = [
         (replace(spec, seed=seed), inputs.trace.rates, inputs.training.rates)
         for spec in specs

@@ -10,7 +10,9 @@ from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
+from penstock.experiments.catalogue import WITHOUT_BOUNDS
 from penstock.perf.joint import LARGEST_JOINT_TABLE, check_joint_size, joint_queues
+from penstock.perf.latency import check_objective
 from penstock.perf.traffic import visits
 from penstock.policies.api import ApplicationPolicy
 from penstock.policies.application.centralised import (
@@ -22,7 +24,7 @@ from penstock.policies.application.centralised import (
 from penstock.policies.application.drs import DrsManager
 from penstock.policies.application.grant_all import GrantAll
 from penstock.policies.application.lohrmann import LohrmannManager
-from penstock.policies.application.sizing import SizingManager
+from penstock.policies.application.sizing import SizingManager, check_sizable
 from penstock.policies.application.token_bucket import TokenBucket
 from penstock.policies.operator.model_based import Sweeps
 from penstock.policies.operator.node_choice import NodeChoice
@@ -51,6 +53,9 @@ class Told:
 
     @property
     def queueing_objective(self) -> Objective:
+        # Delays count before they are taken off: what they leave may be less than nothing.
+        fastest = max(node_type.speedup for node_type in self.node_types)
+        check_objective(self.application, self.objective, fastest=fastest, delays_s=self.delays_s)
         return queueing_objective(self.application, self.objective, self.delays_s)
 
 
@@ -132,13 +137,25 @@ def _on(node_type: NodeType, application: Application) -> Application:
 
 
 def _sizing(manager: type[SizingManager], choice: NodeChoice) -> Callable[[Told], ApplicationPolicy[Any]]:
-    return lambda told: manager(
-        application=told.application,
-        objective=told.queueing_objective,
-        node_types=told.node_types,
-        node_choice=choice,
-        as_published=told.as_published,
-    )
+    def build(told: Told) -> ApplicationPolicy[Any]:
+        # Of the whole objective: the manager knows only what delays leave of it.
+        check_sizable(
+            told.application,
+            told.objective,
+            told.node_types,
+            choice,
+            as_published=told.as_published,
+            delays_s=told.delays_s,
+        )
+        return manager(
+            application=told.application,
+            objective=told.queueing_objective,
+            node_types=told.node_types,
+            node_choice=choice,
+            as_published=told.as_published,
+        )
+
+    return build
 
 
 APPLICATION_POLICIES: Mapping[str, Callable[[Told], ApplicationPolicy[Any]]] = {
@@ -170,6 +187,20 @@ def check_application_policy_name(name: str) -> None:
         near = difflib.get_close_matches(name, APPLICATION_POLICIES, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"choose one of {', '.join(APPLICATION_POLICIES)}"
         raise InputError(f"application policy '{name}': unknown; {hint}")
+
+
+def check_tunable(policy: str, application_policy: str | None, *, replicas: int | None) -> None:
+    """`tuned` needs something to set: bounds or weights by which the operators' policy decides.
+
+    `fixed` has a bound only where it works out itself how many `replicas` the peak needs.
+    """
+    if application_policy != TUNED:
+        return
+    if policy in WITHOUT_BOUNDS or (policy == "fixed" and replicas is not None):
+        raise InputError(
+            f"policy '{policy}': it has no bounds or weights for the application policy 'tuned' to set; "
+            "try ql-pds-plus or model-based"
+        )
 
 
 def check_manager(

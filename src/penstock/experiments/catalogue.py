@@ -271,6 +271,8 @@ POLICIES: dict[str, Callable[[Operator], Policy]] = {
     "ds2": _ds2,
 }
 SEEDED = frozenset({"ql", "ql-pds-plus", "ql-fa"})  # the others do the same whatever the seed
+# They decide by what they measure alone, whatever response time is wanted.
+WITHOUT_BOUNDS = frozenset({"threshold-c", "threshold-s", "threshold-0", "ds2", "heinze-c", "heinze-s"})
 
 
 def check_policy_name(name: str) -> None:

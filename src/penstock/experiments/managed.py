@@ -27,6 +27,7 @@ from penstock.experiments.application_managers import (
     build_application_policy,
     check_application_policy_name,
     check_manager,
+    check_tunable,
     usual_bucket_s,
     who_decides,
 )
@@ -193,6 +194,7 @@ def run_any(
 def run_managed(spec: Spec, rates: Floats, *, training: Floats, with_history: bool = False) -> Outcome:
     """Simulate an application under its Application Manager."""
     check_application_policy_name(spec.application_policy or "")
+    check_tunable(spec.policy, spec.application_policy, replicas=spec.replicas)
     name = spec.application or ""
     setting = Setting(
         spec=spec,

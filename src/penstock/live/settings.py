@@ -11,16 +11,16 @@ from penstock.domain.infrastructure import NodeType
 from penstock.experiments.application_managers import (
     COORDINATING,
     GRANT_ALL,
-    TUNED,
     check_application_policy_name,
+    check_tunable,
     who_decides,
 )
 from penstock.experiments.application_managers import MODEL_FREE as MODEL_FREE_MANAGERS
-from penstock.experiments.catalogue import check_policy_name
+from penstock.experiments.catalogue import WITHOUT_BOUNDS, check_policy_name
 from penstock.runtimes.spark.cluster import NodeKind
 
 # Policies that decide by what they measure alone need no model of the operator to start with.
-MODEL_FREE = frozenset({"fixed", "threshold-c", "threshold-s", "threshold-0", "ds2", "heinze-c", "heinze-s"})
+MODEL_FREE = WITHOUT_BOUNDS | {"fixed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +56,7 @@ class LiveSettings:
     def __post_init__(self) -> None:
         check_policy_name(self.policy)
         check_application_policy_name(self.application_policy)
-        if self.application_policy == TUNED and self.policy in MODEL_FREE:
-            raise InputError(
-                f"policy '{self.policy}': it has no bounds or weights for the application policy 'tuned' to "
-                "set; try ql-pds-plus or model-based"
-            )
+        check_tunable(self.policy, self.application_policy, replicas=self.replicas)
         if self.minutes is not None and not (isfinite(self.minutes) and self.minutes > 0):
             raise InputError(f"minutes {self.minutes}; a run takes some time")
         for what, value in (

@@ -70,11 +70,13 @@ def check_objective(
     objective: Objective,
     *,
     fastest: float | None = None,
+    node: str = "the fastest node",
     delays_s: Mapping[str, float] | None = None,
 ) -> None:
     """Every path of the objective exists, every path has a limit, and none is faster than service.
 
-    `fastest` is the largest speedup on offer; without it service times are not looked at.
+    `fastest` is the largest speedup on offer, or that of the one `node` type in use; without it
+    service times are not looked at.
     `delays_s` is what an operator adds whatever it runs on.
     """
     for path in objective.per_path_s:
@@ -92,6 +94,6 @@ def check_objective(
         if least >= limit:
             raise InputError(
                 f"application '{application.name}': path {'-'.join(path)} takes {1000 * least:.4g} ms of "
-                f"service alone on the fastest node (speedup {fastest:g}), which is not below its objective "
+                f"service alone on {node} (speedup {fastest:g}), which is not below its objective "
                 f"of {1000 * limit:.4g} ms: every interval would violate"
             )

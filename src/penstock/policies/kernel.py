@@ -8,7 +8,7 @@ at compile time, so an episode loop over Q-learning contains nothing but Q-learn
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -99,6 +99,11 @@ def told(memory: K, old: Deployments, new: Deployments) -> K:
     return cast(K, replaced(memory))
 
 
+def is_measured(value: float | None, *, finite: bool = False) -> TypeGuard[float]:
+    """Whether a metric is a measurement at all: there, a number, not negative."""
+    return value is not None and value >= 0 and not (finite and value == np.inf)
+
+
 def unmeasured(seen: OperatorObservation) -> list[str]:
     """Names of the metrics that are missing, or are no measurement at all: not a number, negative."""
     metrics = {
@@ -107,11 +112,7 @@ def unmeasured(seen: OperatorObservation) -> list[str]:
         "utilisation": seen.utilisation,
     }
     # A saturated operator has an infinite response time; a rate is always finite.
-    return [
-        name
-        for name, value in metrics.items()
-        if value is None or not value >= 0 or (name == "arrival rate" and value == np.inf)
-    ]
+    return [name for name, value in metrics.items() if not is_measured(value, finite=name == "arrival rate")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,13 @@ It is asked about `APPLICATION`: a pipeline of two operators on one type of node
 """
 
 from dataclasses import replace
+from math import inf, nan
 from typing import Any
 
 import pytest
 
 from penstock.domain.application import Operator, pipeline
+from penstock.domain.decision import Hold
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut
@@ -98,17 +100,29 @@ class ApplicationPolicyContract:
                 assert isinstance(request, ScaleIn) is (request.target.total < replicas[request.operator])
                 replicas[request.operator] = request.target.total
 
-    @pytest.mark.parametrize("missing", ["source rate", "operators"])
-    def test_a_blind_manager_decides_nothing_of_its_own(self, missing: str) -> None:
-        policy = self.make_policy()
+    @pytest.mark.parametrize("rate", [None, nan, inf, -inf, -300.0])
+    def test_without_a_rate_of_the_sources_a_manager_decides_nothing_of_its_own(
+        self, rate: float | None
+    ) -> None:
+        self._decides_nothing(replace(self.seen(300.0, {"first": 1, "second": 1}), source_rate=rate))
+
+    @pytest.mark.parametrize("value", [None, nan, -1.0])
+    def test_without_sight_of_the_operators_a_manager_decides_nothing_of_its_own(
+        self, value: float | None
+    ) -> None:
         seen = self.seen(300.0, {"first": 1, "second": 1})
-        if missing == "source rate":
-            blind = replace(seen, source_rate=None)
-        else:
-            unseen = (
-                replace(one, arrival_rate=None, response_time_s=None, utilisation=None)
-                for one in seen.operators
-            )
-            blind = replace(seen, operators=tuple(unseen))
-        verdict, _ = policy.grant(policy.initial(), [], blind)
+        unseen = (
+            replace(one, arrival_rate=value, response_time_s=value, utilisation=value)
+            for one in seen.operators
+        )
+        self._decides_nothing(replace(seen, operators=tuple(unseen)))
+
+    def _decides_nothing(self, blind: ApplicationObservation) -> None:
+        policy = self.make_policy()
+        memory = policy.initial()
+        before = snapshot(memory)
+        verdict, after = policy.grant(memory, [], blind)
         assert verdict.granted == ()
+        if verdict.decisions:  # it decides itself, from just these metrics
+            assert all(isinstance(decision, Hold) for decision in verdict.decisions.values())
+            assert same(before, snapshot(after)), "nothing is learned from what was not measured"

@@ -229,6 +229,29 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
             ["run", "paced", "--application-policy", "tuned", "--policy", "threshold-c"],
             "policy 'threshold-c': it has no bounds or weights",
         ),
+        (
+            ["run", "paced", "--application-policy", "tuned", "--policy", "fixed"],
+            "policy 'fixed': it has no bounds or weights",
+        ),
+        *(
+            (
+                [
+                    "simulate",
+                    "--application",
+                    "pipeline",
+                    "--application-policy",
+                    "tuned",
+                    "--policy",
+                    *words,
+                ],
+                f"policy '{words[0]}': it has no bounds or weights",
+            )
+            for words in (["threshold-c"], ["ds2"], ["heinze-s"], ["fixed", "--replicas", "3"])
+        ),
+        (
+            ["compare", "--application", "pipeline", "--application-policies", "grant-all,tuned"],
+            "policy 'threshold-c': it has no bounds or weights",
+        ),
         (["run", "paced", "--retune-every", "0"], "time between two tunings 0"),
         (["run", "paced", "--replicas", "0"], "replicas=0"),
         (["run", "paced", "--low", "-1"], "low=-1"),
@@ -396,6 +419,10 @@ def test_application_policies_are_compared_side_by_side(run: Run, trace: Path) -
     [
         (("--application-policy", "drs-c"), "give --application"),
         (("--application", "diamond", "--application-policy", "drs"), "did you mean 'drs-"),
+        (
+            ("--application", "pipeline", "--application-policy", "lohrmann-c", "--slo-ms", 6.5),
+            "takes 10.95 ms of service alone on node type 'a2', the only one used (speedup 0.7)",
+        ),
         (("--application", "diamond", "--slo-ms", 3), "path split-slow-join takes 5.009 ms"),
         (("--application", "diamond", "--path-slo-ms", "split-join=9"), "no path split-join"),
         (("--application", "diamond", "--path-slo-ms", "split"), "--path-slo-ms 'split'"),

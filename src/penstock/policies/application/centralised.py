@@ -27,7 +27,7 @@ from penstock.perf.deployments import handle_of, replicas_at
 from penstock.perf.joint import JointQueues, joint_deployments, joint_response_times, reference_limit
 from penstock.perf.latency import check_objective
 from penstock.policies.application.requests import decided_above
-from penstock.policies.kernel import Seen, copied, step
+from penstock.policies.kernel import Seen, copied, is_measured, step
 from penstock.policies.operator.model_based import SWEEPS, ModelLearner, Sweeps, model_learner
 from penstock.policies.operator.value_iteration import Plan, planned
 from penstock.policies.rl.post_decision import greedy_reason
@@ -92,9 +92,12 @@ class CentralisedManager(Generic[K]):
         missing = [
             name
             for name in names
-            if name not in seen or seen[name].response_time_s is None or seen[name].utilisation is None
+            if name not in seen
+            or not is_measured(seen[name].response_time_s)
+            or not is_measured(seen[name].utilisation)
         ]
-        if missing or source_rate is None:
+        # The level of a rate is an index that compiled code does not check: no rate, no level.
+        if missing or not is_measured(source_rate, finite=True):
             # A joint state with a hole is no state: blind in one operator is blind in all.
             what = f"operators {', '.join(missing)} not measured" if missing else "source rate not measured"
             return {name: Hold(what) for name in names}, memory

@@ -1,9 +1,10 @@
 """DRS (Fu et al., ToN 2017) for a whole application: a Jackson network of M/M/c stations.
 
 Operator i receives lambda_i tuples/s by the traffic equations; a tuple's expected total
-sojourn time is  E[T](k) = sum_i lambda_i E[T_i](k_i) / lambda_0.  From the fewest processors
-that keep every station stable, the next one goes where it lowers E[T] most, until E[T] meets
-the limit. E[T_i] is convex in k_i, so no other allocation does it with fewer.
+sojourn time is  E[T](k) = sum_i lambda_i E[T_i](k_i) / lambda_0,  with lambda_0 tuples/s of
+all sources together.  From the fewest processors that keep every station stable, the next one
+goes where it lowers E[T] most, until E[T] meets the limit. E[T_i] is convex in k_i, so no
+other allocation does it with fewer.
 
 The published simulator stops at stability and ignores speedups (`as_published`).
 """
@@ -25,11 +26,11 @@ class DrsManager(SizingManager):
         if self.as_published:
             return least
         limit_s = min(self.objective.for_path(path) for path in self.application.paths)
-        return allocated(stations, least, source_rate, limit_s)
+        return allocated(stations, least, len(self.application.sources) * source_rate, limit_s)
 
 
 def allocated(
-    stations: Mapping[str, Station], least: Mapping[str, int], source_rate: float, limit_s: float
+    stations: Mapping[str, Station], least: Mapping[str, int], lambda_0: float, limit_s: float
 ) -> dict[str, int]:
     """Processors per station: from the least, one by one where each gains most, until the limit is met."""
     servers = dict(least)
@@ -42,7 +43,7 @@ def allocated(
         )
 
     burdens = {name: burden(name, count) for name, count in servers.items()}
-    while sum(burdens.values()) > limit_s * source_rate:
+    while sum(burdens.values()) > limit_s * lambda_0:
         gains = {
             name: burdens[name] - burden(name, servers[name] + 1)
             for name, station in stations.items()

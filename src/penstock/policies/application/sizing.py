@@ -7,7 +7,6 @@ of a single operator.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from penstock.perf.deployments import deployments, handle_of, replicas_at
 from penstock.perf.latency import check_objective
 from penstock.perf.traffic import visits
 from penstock.policies.application.requests import decided_above
-from penstock.policies.kernel import copied
+from penstock.policies.kernel import copied, is_measured
 from penstock.policies.operator.node_choice import NodeChoice
 from penstock.policies.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
 
@@ -41,6 +40,34 @@ class Station:
     utilisation: float  # of its busiest replica
 
 
+def check_sizable(
+    application: Application,
+    objective: Objective,
+    node_types: Sequence[NodeType],
+    node_choice: NodeChoice,
+    *,
+    as_published: bool = False,
+    delays_s: Mapping[str, float] | None = None,
+) -> None:
+    """The objective can be met, on the one type of node that is used.
+
+    As published nobody asks how fast that is: only what no node can meet is refused.
+    """
+    fastest = max(node_type.speedup for node_type in node_types)
+    check_objective(application, objective, fastest=fastest, delays_s=delays_s)
+    if not as_published:
+        used = node_types[_chosen(node_types, node_choice)]
+        node = f"node type '{used.name}', the only one used"
+        check_objective(application, objective, fastest=used.speedup, node=node, delays_s=delays_s)
+
+
+def _chosen(node_types: Sequence[NodeType], choice: NodeChoice) -> int:
+    return choice.pick(
+        speedup=np.array([node_type.speedup for node_type in node_types]),
+        price=np.array([node_type.price for node_type in node_types]),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class SizingManager:
     """All operators' replicas in one jump, from the rate just seen."""
@@ -54,8 +81,12 @@ class SizingManager:
     )
 
     def __post_init__(self) -> None:
-        check_objective(
-            self.application, self.objective, fastest=max(node_type.speedup for node_type in self.node_types)
+        check_sizable(
+            self.application,
+            self.objective,
+            self.node_types,
+            self.node_choice,
+            as_published=self.as_published,
         )
 
     def sizes(self, stations: Mapping[str, Station], source_rate: float) -> dict[str, int]:
@@ -64,10 +95,7 @@ class SizingManager:
 
     @property
     def chosen_type(self) -> int:
-        return self.node_choice.pick(
-            speedup=np.array([node_type.speedup for node_type in self.node_types]),
-            price=np.array([node_type.price for node_type in self.node_types]),
-        )
+        return _chosen(self.node_types, self.node_choice)
 
     def initial(self) -> Fleets:
         return {
@@ -99,11 +127,11 @@ class SizingManager:
 
     def _blind(self, seen: Mapping[str, OperatorObservation], source_rate: float | None) -> str:
         """Why nothing can be decided, or nothing."""
-        if source_rate is None or not 0 <= source_rate < inf:
+        if not is_measured(source_rate, finite=True):
             return "source rate not measured"
         for operator in self.application.operators:
             one = seen.get(operator.name)
-            if one is None or one.utilisation is None:
+            if one is None or not is_measured(one.utilisation):
                 return f"operator '{operator.name}' not measured"
             if one.replicas.total > operator.max_replicas:
                 return f"operator '{operator.name}' runs more than its {operator.max_replicas} replicas"

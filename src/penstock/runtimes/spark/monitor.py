@@ -77,7 +77,8 @@ class SparkMonitor:
             at_s=now_s,
             response_time_s=took.mean_s,
             operators=operators,
-            source_rate=sum(sources) / interval_s if interval_s > 0 else None,
+            # Per source, as in the simulator; a single one as a rule.
+            source_rate=sum(sources) / len(sources) / interval_s if sources and interval_s > 0 else None,
             response_time_p50_s=took.p50_s,
             response_time_p95_s=took.p95_s,
             response_time_p99_s=took.p99_s,

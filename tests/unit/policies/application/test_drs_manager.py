@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock.apps.graphs import graph_named
-from penstock.domain.application import Application, Operator, pipeline
+from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -123,6 +123,27 @@ def test_selectivity_thins_the_stream_before_it_is_counted() -> None:
     assert first_sizes(drs(app, 0.2), 800.0) == {"a": 1, "b": 1}  # 80 t/s reach b, which takes 100
 
 
+def chains(count: int) -> Application:
+    """Chains of a source, an operator and a sink that have nothing to do with each other."""
+    return Application(
+        name=f"{count} chains",
+        sources=tuple(Source(name=f"in{i}") for i in range(count)),
+        operators=tuple(Operator(name=f"op{i}", service_time_s=0.01) for i in range(count)),
+        sinks=tuple(Sink(name=f"out{i}") for i in range(count)),
+        streams=tuple(
+            Stream(origin=origin, target=target)
+            for i in range(count)
+            for origin, target in ((f"in{i}", f"op{i}"), (f"op{i}", f"out{i}"))
+        ),
+    )
+
+
+def test_a_chain_gets_as_many_replicas_beside_others_as_alone() -> None:
+    """At 150 t/s of every source two replicas take 22.9 ms and three 11.6 ms."""
+    for count in (1, 2, 3):
+        assert set(first_sizes(drs(chains(count), 0.015), 150.0).values()) == {3}
+
+
 @pytest.mark.parametrize("choice", list(NodeChoice))
 @pytest.mark.parametrize("as_published", [False, True])
 def test_one_operator_gets_what_the_operator_policy_gives_it(choice: NodeChoice, as_published: bool) -> None:
@@ -175,3 +196,16 @@ def test_without_the_rate_of_the_sources_nothing_is_changed() -> None:
 def test_a_limit_no_node_can_meet_is_refused() -> None:
     with pytest.raises(InputError, match=r"path first-second-third takes 3\.833 ms"):
         drs(graph_named("pipeline", 3), 0.0038)
+
+
+def test_a_limit_the_chosen_type_cannot_meet_is_refused_by_its_name_but_not_as_published() -> None:
+    """Services of 1, 3.33 and 3.33 ms: 7.667 at speedup 1, 3.833 at 2, 15.33 at a half."""
+    app = graph_named("pipeline", 3)
+    drs(app, 0.010, NodeChoice.FIRST)
+    drs(app, 0.005, NodeChoice.FASTEST)
+    with pytest.raises(InputError, match=r"takes 7\.667 ms .* type 't0', the only one used \(speedup 1\)"):
+        drs(app, 0.005, NodeChoice.FIRST)
+    with pytest.raises(InputError, match=r"takes 15\.33 ms .* type 't1', the only one used \(speedup 0\.5\)"):
+        drs(app, 0.010, NodeChoice.CHEAPEST)
+    for choice in NodeChoice:
+        drs(app, 0.005, choice, as_published=True)
