@@ -1,8 +1,8 @@
 """What Application Managers share that compute how many replicas every operator needs.
 
 They know the graph, the service times and the speeds, see the rate of the sources, and use
-one type of node. What an operator runs too many of goes oldest first, as with the policies
-of a single operator.
+one type of node. What runs on another is exchanged for it; as published it stays, and what an
+operator runs too many of goes oldest first, as with the policies of a single operator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.domain.application import Application
 from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
@@ -117,13 +118,21 @@ class SizingManager:
         for name, fleet in fleets.items():
             here = handle_of(fleet.deployments, operators[name].replicas)
             acknowledge(fleet, here)
-            target = resize(fleet, here, wanted[name], self.chosen_type)
+            target = self._target(fleet, here, wanted[name])
             why = f"{wanted[name]} replicas for {stations[name].rate:.0f} t/s"
-            if target == here:
+            if target == operators[name].replicas:
                 decisions[name] = Hold(why)
             else:
-                decisions[name] = Scale(target=replicas_at(fleet.deployments, target), score=1.0, reason=why)
+                decisions[name] = Scale(target=target, score=1.0, reason=why)
         return decided_above(decisions, operators, requests), fleets
+
+    def _target(self, fleet: Fleet, here: int, wanted: int) -> Replicas:
+        """As many of the chosen type; others, as a run may start with, would not be as fast as counted on."""
+        now, chosen = replicas_at(fleet.deployments, here), self.chosen_type
+        if now.counts[chosen] == now.total or self.as_published:
+            return replicas_at(fleet.deployments, resize(fleet, here, wanted, chosen))
+        count = max(1, min(wanted, fleet.deployments.max_replicas))
+        return Replicas(tuple(count if index == chosen else 0 for index in range(len(self.node_types))))
 
     def _blind(self, seen: Mapping[str, OperatorObservation], source_rate: float | None) -> str:
         """Why nothing can be decided, or nothing."""

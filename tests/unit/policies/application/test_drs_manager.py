@@ -158,7 +158,9 @@ def test_one_operator_gets_what_the_operator_policy_gives_it(choice: NodeChoice,
     )
     policy = drs(app, 0.025, choice, as_published=as_published)
     memory, fleets = alone.initial(), policy.initial()
-    here = Replicas((1, 1, 0))
+    # As published, whatever runs counts; otherwise only the chosen type, so both begin with that.
+    chosen = policy.chosen_type
+    here = Replicas((1, 1, 0)) if as_published else Replicas(tuple(2 * (i == chosen) for i in range(3)))
     changes = 0
     for rate in (30.0, 90.0, 250.0, 420.0, 60.0, 0.0, 1000.0, 310.0):
         seen = observed(app, rate, {"op": here})
@@ -169,6 +171,23 @@ def test_one_operator_gets_what_the_operator_policy_gives_it(choice: NodeChoice,
         changes += len(granted)
         here = granted[0] if granted else here
     assert changes >= 4
+
+
+def test_what_runs_on_other_nodes_is_exchanged_for_the_chosen_type_but_not_as_published() -> None:
+    """One slow replica is not the fast one that was counted on: at 120 t/s it is overloaded for good."""
+    app = pipeline("one", Operator(name="op", service_time_s=0.01, max_replicas=8))
+    seen = observed(app, 120.0, {"op": Replicas((1, 0, 0))})
+    policy = drs(app, 0.025, NodeChoice.FASTEST)
+    fastest = policy.chosen_type
+    verdict, fleets = policy.grant(policy.initial(), [], seen)
+    (request,) = verdict.granted
+    assert isinstance(request, ScaleOut)
+    assert request.target.total == request.target.counts[fastest] > 0
+    there = observed(app, 120.0, {"op": request.target})
+    assert policy.grant(fleets, [], there)[0].granted == ()
+    published = drs(app, 0.025, NodeChoice.FASTEST, as_published=True)
+    verdict, _ = published.grant(published.initial(), [], seen)
+    assert all(r.target.counts[0] == 1 for r in verdict.granted if isinstance(r, ScaleOut))
 
 
 def test_as_published_it_stops_at_stability() -> None:

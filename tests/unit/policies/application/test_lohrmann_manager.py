@@ -103,7 +103,9 @@ def test_one_operator_gets_what_the_operator_policy_gives_it(choice: NodeChoice,
         as_published=as_published,
     )
     memory, fleets = alone.initial(), policy.initial()
-    here = Replicas((1, 1, 0))
+    # As published, whatever runs counts; otherwise only the chosen type, so both begin with that.
+    chosen = policy.chosen_type
+    here = Replicas((1, 1, 0)) if as_published else Replicas(tuple(2 * (i == chosen) for i in range(3)))
     changes = 0
     for rate in (30.0, 99.5, 250.0, 420.0, 60.0, 0.0, 1000.0, 310.0):
         seen = observed(app, rate, {"op": here})
