@@ -1,6 +1,8 @@
 """Options several commands share, and how they become a specification."""
 
 import os
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -249,7 +251,7 @@ def gather(
         published_updates=None if update is None else update == "published",
         first_replica=first_replica,
         application=application,
-        path_slo_s=tuple(_path_limit(text) for text in path_slo_ms or ()),
+        path_slo_s=_path_limits(path_slo_ms or ()),
         pause_s=pause_s,
         price_change=_change("--price-change", price_change, shown.rates.size),
         speed_change=_change("--speed-change", speed_change, shown.rates.size),
@@ -291,6 +293,14 @@ def _weights(text: str) -> Weights:
     except ValueError:
         raise InputError(f"--weights '{text}': give three numbers, as in 0.6,0.2,0.2") from None
     return Weights(performance=performance, resources=resources, reconfiguration=reconfiguration)
+
+
+def _path_limits(texts: Sequence[str]) -> tuple[tuple[ApplicationPath, float], ...]:
+    limits = tuple(_path_limit(text) for text in texts)
+    for path, times in Counter(path for path, _ in limits).items():
+        if times > 1:
+            raise InputError(f"--path-slo-ms: path {'-'.join(path)} has {times} limits; give one")
+    return limits
 
 
 def _path_limit(text: str) -> tuple[ApplicationPath, float]:

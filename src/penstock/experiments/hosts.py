@@ -31,9 +31,10 @@ def hosts_of(text: str) -> Hosts:
     """`4:8:5`: four nodes of every type, eight replicas each, 5 ms apart on average."""
     try:
         per_type, slots, delay_ms = text.split(":")
-        return Hosts(per_type=int(per_type), slots=int(slots), delay_s=float(delay_ms) / 1000)
+        numbers = int(per_type), int(slots), float(delay_ms)
     except ValueError:
         raise InputError(f"hosts '{text}': NODES:SLOTS:MS, as in 4:8:5") from None
+    return Hosts(per_type=numbers[0], slots=numbers[1], delay_s=numbers[2] / 1000)
 
 
 def network(hosts: Hosts, node_types: tuple[NodeType, ...], seed: int) -> Infrastructure:

@@ -414,6 +414,20 @@ def test_application_policies_are_compared_side_by_side(run: Run, trace: Path) -
     }
 
 
+_MANAGED = ("--application", "diamond", "--policy", "threshold-c", "--application-policy", "token-bucket")
+
+
+def test_nodes_have_room_and_send_replicas_away(run: Run, trace: Path) -> None:
+    words = (*_MANAGED[:-1], "grant-all", "--infrastructure", "A:1", "--slo-ms", 100, "--json")
+    status, out, _ = run("simulate", "--trace", trace, *words, "--hosts", "3:4:5", "--migrate-above", "0.1")
+    assert status == 0
+    placed = json.loads(out)
+    assert placed["migrations"] > 0
+    assert placed["mean_replicas"] <= 12
+    status, out, _ = run("simulate", "--trace", trace, *words)
+    assert json.loads(out)["migrations"] is None
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -426,6 +440,18 @@ def test_application_policies_are_compared_side_by_side(run: Run, trace: Path) -
         (("--application", "diamond", "--slo-ms", 3), "path split-slow-join takes 5.009 ms"),
         (("--application", "diamond", "--path-slo-ms", "split-join=9"), "no path split-join"),
         (("--application", "diamond", "--path-slo-ms", "split"), "--path-slo-ms 'split'"),
+        (
+            ("--application", "multi-sink", *("--path-slo-ms", "root-short=20") * 2),
+            "path root-short has 2 limits",
+        ),
+        (("--application", "diamond", "--hosts", "4:8:5"), "give one"),
+        ((*_MANAGED, "--hosts", "4:8"), "hosts '4:8': NODES:SLOTS:MS"),
+        ((*_MANAGED, "--hosts", "0:8:5"), "hosts 0:8: at least one node"),
+        ((*_MANAGED, "--hosts", "4:8:-1"), "a delay of -1 ms"),
+        ((*_MANAGED, "--hosts", "4:8:inf"), "a delay of inf ms"),
+        ((*_MANAGED, "--hosts", "1:1:5", "--infrastructure", "A:1"), "has room left"),
+        ((*_MANAGED, "--migrate-above", "0.5"), "give hosts"),
+        ((*_MANAGED, "--hosts", "4:8:5", "--migrate-above", "1.5"), "migrate above 1.5"),
         (("--application", "top-routes"), "--application-policy grant-all"),
     ],
 )
