@@ -16,6 +16,7 @@ from penstock.experiments.claims import Chart, Claim, Findings, Progress, Series
 from penstock.experiments.presets import SPEEDUPS
 from penstock.experiments.run import run_graph
 from penstock.experiments.spec import Spec
+from penstock.experiments.tuning import BUDGET, REPLAYS, ROUNDS
 from penstock.perf.calibration import ServiceSample, system_model
 from penstock.policies.application.bayesian import BayesianSearch, Measured, Search, random_search
 from penstock.policies.application.tuned import (
@@ -32,9 +33,6 @@ from penstock.policies.application.tuned import (
 
 TUNING_SLOTS = 50_000  # monitored before tuning, and simulated by every evaluation
 FINAL_SLOTS = 400_001  # as in the published tables
-REPLAYS = 8  # of the monitored rates, to confirm a choice over about as long a run
-BUDGET = 25
-ROUNDS = 2
 SEEDS = (1,)
 
 SETTINGS = (
@@ -205,7 +203,7 @@ class Manager:
         return behaviour_of(self.cell.spec, self.truth, self.to_come, chosen)
 
     def finally_best(self, start: Candidate, phases: Sequence[Phase]) -> Behaviour:
-        return self.final(confirmed(start, phases, self.evaluate_longer).configuration)
+        return self.final(confirmed(start, phases, self.evaluate_longer).best.configuration)
 
     def tuner(self, search: Search, *, rounds: int = ROUNDS, stop_early: bool = True) -> TunedManager:
         return TunedManager(

@@ -20,8 +20,8 @@ from penstock.experiments.controllers import PolicySpec, build_controller
 from penstock.experiments.pretrain import model_of, pretrained, specs_of
 from penstock.experiments.run import run_graph
 from penstock.experiments.spec import Spec
-from penstock.experiments.tuning import BUDGET, Chosen, chosen_by_simulation
-from penstock.policies.application.tuned import Configuration, naive
+from penstock.experiments.tuning import BUDGET, chosen_by_simulation
+from penstock.policies.application.tuned import Chosen, Configuration, naive
 
 SLOTS = 20_000  # of an evaluation: what was monitored, over and over, because learners need time
 MOVED = 0.2  # by how much a rate or a service time must differ to be worth another tuning

@@ -5,7 +5,6 @@ the best over the same rates several times in a row.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
@@ -17,7 +16,7 @@ from penstock.experiments.run import Outcome
 from penstock.policies.application.bayesian import Measured
 from penstock.policies.application.tuned import (
     Behaviour,
-    Candidate,
+    Chosen,
     Configuration,
     TunedManager,
     confirmed,
@@ -29,18 +28,6 @@ ROUNDS = 2
 BUDGET = 25  # evaluations per phase
 
 Play = Callable[[Configuration, Floats], Outcome]  # the application under a configuration, over these rates
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The start and what was chosen, both as judged by the longer look; often the same."""
-
-    start: Candidate
-    best: Candidate
-
-    @property
-    def stays(self) -> bool:
-        return self.best.configuration == self.start.configuration
 
 
 def chosen_by_simulation(
@@ -76,6 +63,4 @@ def chosen_by_simulation(
     )
     tuned = manager.tune(lambda chosen: evaluate(chosen, rates), start, rng)
     longer = np.tile(rates, REPLAYS)
-    first = Candidate(configuration=start, measured=evaluate(start, longer))
-    best = confirmed(tuned.start, tuned.phases, lambda chosen: evaluate(chosen, longer))
-    return Chosen(start=first, best=best)
+    return confirmed(tuned.start, tuned.phases, lambda chosen: evaluate(chosen, longer))

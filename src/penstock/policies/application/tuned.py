@@ -304,9 +304,21 @@ class TunedManager:
         ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The start and what was chosen, both as judged by the longer look; often the same."""
+
+    start: Candidate
+    best: Candidate
+
+    @property
+    def stays(self) -> bool:
+        return self.best.configuration == self.start.configuration
+
+
 def confirmed(
     start: Candidate, phases: Sequence[Phase], evaluate: Judge, *, least_gain: float = 0.05
-) -> Candidate:
+) -> Chosen:
     """The best by a longer evaluation: of the start and all that were the best of their phase so far.
 
     Learners keep learning: what is cheapest over the 50,000 slots of a tuning run need not
@@ -328,4 +340,4 @@ def confirmed(
     ]
     first, best = answers[0], best_candidate(answers)
     enough = best.measured.cost <= (1.0 - least_gain) * first.measured.cost
-    return best if enough or not first.measured.feasible else first
+    return Chosen(start=first, best=best if enough or not first.measured.feasible else first)

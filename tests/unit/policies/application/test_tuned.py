@@ -236,9 +236,9 @@ def test_confirmation_prefers_what_is_best_in_the_long_run_and_always_asks_the_s
         asked.append(configuration.bounds_s["a"])
         return Measured(cost={0.01: 8.0, 0.02: 9.0, 0.03: 5.0, 0.04: 11.0}[configuration.bounds_s["a"]])
 
-    assert confirmed(start, phases, in_the_long_run).configuration.bounds_s == {"a": 0.03}
+    assert confirmed(start, phases, in_the_long_run).best.configuration.bounds_s == {"a": 0.03}
     assert asked == [0.01, 0.02, 0.03, 0.04]  # 0.05 never was the best of its phase
-    assert confirmed(start, [[at(0.04, 1.0)]], in_the_long_run).configuration == start.configuration
+    assert confirmed(start, [[at(0.04, 1.0)]], in_the_long_run).best.configuration == start.configuration
 
 
 def test_a_start_that_will_do_is_not_left_for_a_small_promise_but_one_that_will_not_is() -> None:
@@ -254,7 +254,7 @@ def test_a_start_that_will_do_is_not_left_for_a_small_promise_but_one_that_will_
                 return Measured(cost=10.0, excess=(start_excess,))
             return Measured(cost=other_cost, excess=(-1.0,))
 
-        return confirmed(start, [[other]], longer, least_gain=0.05)
+        return confirmed(start, [[other]], longer).best
 
     assert chosen(-1.0, 9.6).configuration == start.configuration
     assert chosen(-1.0, 9.4).configuration == other.configuration
