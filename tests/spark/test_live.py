@@ -106,7 +106,8 @@ def test_pausing_to_move_state_on_a_cluster_of_ones_own_changes_no_result(
 ) -> None:
     out = tmp_path / "run"
     with LocalCluster(work=tmp_path / "mine", kinds={}) as mine:
-        words = ("--force-scaling", "--protocol", "pause-and-resume", "--max-replicas", "2")
+        # Up to three replicas the state has six partitions, so that the first change has to move it.
+        words = ("--force-scaling", "--protocol", "pause-and-resume", "--max-replicas", "3")
         run = started(trips, out, *words, "--interval", "3", "--master", mine.master_url)
         try:
             assert run.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
