@@ -1,4 +1,4 @@
-"""Seed 000, Table 1 on the Taxi trace: what the local managers and the token bucket do."""
+"""Cardellini 2018, Table 1 on the Taxi trace: what the local managers and the token bucket do."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Seed 003 on a year generated from the Taxi trace, against an independent computation."""
+"""Russo 2018 on a year generated from the Taxi trace, against an independent computation."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_learning_with_the_response_time_model_costs_at_most_two_percent_more(ta
 
 
 def test_agents_are_best_at_seven_tenths_where_the_limit_is_650_ms_per_operator(taxi: Floats) -> None:
-    """Seed 003, Table 1: .178, .173 and .205."""
+    """Russo 2018, Table 1: .178, .173 and .205."""
     year = generated(taxi, within=LOWER_EDGE)
     low, middle, high = (run_decentralised(3, [1.95], target, year)[1.95] for target in (0.6, 0.7, 0.8))
     assert middle.avg_cost < low.avg_cost < high.avg_cost

@@ -1,4 +1,4 @@
-"""The printed tables of seed 001, from the paper (package data) and the reference notes."""
+"""The printed tables of Russo 2023, from the paper (package data) and the reference notes."""
 
 from functools import partial
 

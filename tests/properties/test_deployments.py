@@ -79,7 +79,7 @@ def cases(draw: st.DrawFn, *, types: tuple[int, int] = (1, 5), replicas: tuple[i
 
 
 def by_hand(counts: Counts, action: int, max_replicas: int) -> Counts | None:
-    """Seed 001, eq. 1: nothing; one less of type 0, 1, ...; one more of type 0, 1, ..."""
+    """Russo 2023, eq. 1: nothing; one less of type 0, 1, ...; one more of type 0, 1, ..."""
     changes = [(0, 0), *((-1, t) for t in range(len(counts))), *((+1, t) for t in range(len(counts)))]
     delta, node_type = changes[action]
     changed = list(counts)
@@ -230,7 +230,7 @@ def test_every_action_from_every_deployment_is_right(types: int, max_replicas: i
 
 
 def test_actions_come_as_nothing_then_removals_then_additions_by_type() -> None:
-    # seed 001, figure 6: two small and one large VM, here with room for one more
+    # Russo 2023, figure 6: two small and one large VM, here with room for one more
     small, medium, large = 0, 1, 2
     for enumerate_up_to in (0, 1000):
         space = deployments(node_types([1.0, 2.0, 4.0], [1.0, 2.0, 4.0]), 4, enumerate_up_to=enumerate_up_to)
@@ -253,7 +253,7 @@ def test_actions_come_as_nothing_then_removals_then_additions_by_type() -> None:
 @settings(deadline=None)
 @given(cases())
 def test_at_one_replica_nothing_can_be_removed_and_at_the_bound_nothing_added(case: Case) -> None:
-    # seed 001, eq. 1: Delta(s) = {+1} where parallelism is 1, {-1} where it is K_max
+    # Russo 2023, eq. 1: Delta(s) = {+1} where parallelism is 1, {-1} where it is K_max
     types = range(len(case.counts))
     one = Replicas(tuple(int(t == 0) for t in types))
     full = Replicas((case.counts[0] + case.max_replicas - sum(case.counts), *case.counts[1:]))

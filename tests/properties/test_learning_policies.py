@@ -80,7 +80,7 @@ observations = st.lists(
 def test_a_learned_violation_cost_is_never_higher_where_there_is_more_capacity_or_less_load(
     speedups: tuple[float, ...], most: int, seen: list[Observed]
 ) -> None:
-    """Seed 000, sec. 5.2.2: the constraints enforced after eq. (5), with as fast a slowest node."""
+    """Cardellini 2018, sec. 5.2.2: the constraints enforced after eq. (5), with as fast a slowest node."""
     space = space_of(speedups, most)
     types = tuple(NodeType(name=f"t{i}", speedup=s, price=1.0) for i, s in enumerate(speedups))
     memory = ModelBased(node_types=types, deployments=space, problem=problem_of(space)).initial()

@@ -37,7 +37,7 @@ RNG = np.random.default_rng(1)
 def test_a_threshold_never_undoes_itself_at_the_same_load(
     high: float, beta: float, replicas: int, share: float
 ) -> None:
-    """Seed 000, sec. 5.1: judging the survivors' load avoids scaling out right after scaling in."""
+    """Cardellini 2018, sec. 5.1: judging the survivors' load avoids scaling out right after scaling in."""
     load = replicas * share * high
     policy = Threshold(
         node_types=ONE_TYPE, deployments=SPACE, node_choice=NodeChoice.FIRST, threshold=high, beta=beta

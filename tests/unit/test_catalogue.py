@@ -42,7 +42,7 @@ def test_by_the_paper_every_speed_is_off_by_up_to_20_percent() -> None:
 
 
 def test_as_published_no_believed_speed_passes_a_neighbours_true_one() -> None:
-    speedups = np.array([1.0, 0.7, 1.3, 0.9, 1.7, 0.8])  # seed 001, Table 1
+    speedups = np.array([1.0, 0.7, 1.3, 0.9, 1.7, 0.8])  # Russo 2023, Table 1
     order = np.argsort(speedups)
     true = speedups[order]
     for seed in SEEDS:
@@ -56,7 +56,7 @@ def test_prices_of_b2_grow_faster_than_speeds_and_as_published_faster_still(
     variant: Variant, exponent: float
 ) -> None:
     prices = [t.price for t in scenario("B2:3", variant).infrastructure.node_types]
-    assert prices == pytest.approx([1.0, 0.05**exponent, 30.0**exponent])  # seed 001, Table 1
+    assert prices == pytest.approx([1.0, 0.05**exponent, 30.0**exponent])  # Russo 2023, Table 1
 
 
 def test_static_provisioning_is_the_cheapest_that_is_in_time_at_the_peak() -> None:

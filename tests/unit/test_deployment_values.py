@@ -29,7 +29,7 @@ def test_the_total_counts_every_type() -> None:
 
 
 def test_a_change_touches_one_type_and_leaves_the_original() -> None:
-    # seed 001, figure 6: from [2, 0, 1] remove a large one, or add a medium one
+    # Russo 2023, figure 6: from [2, 0, 1] remove a large one, or add a medium one
     now = Replicas((2, 0, 1))
     assert now.changed(2, -1) == Replicas((2, 0, 0))
     assert now.changed(1, +1) == Replicas((2, 1, 1))

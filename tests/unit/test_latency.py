@@ -98,7 +98,7 @@ def test_a_looser_limit_of_one_path_lets_that_path_be_the_longest() -> None:
 
 
 def algorithm_5(application: Application, limits: dict[tuple[str, ...], float]) -> dict[str, float]:
-    """Seed 001, Algorithm 5, lines 1-4, as printed."""
+    """Russo 2023, Algorithm 5, lines 1-4, as printed."""
     rho = {operator.name: inf for operator in application.operators}  # 1
     for path, limit in limits.items():  # 2
         for u in path:

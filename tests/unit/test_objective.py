@@ -9,13 +9,13 @@ from penstock.domain.objective import Objective, Weights
 
 
 def test_the_default_weights_are_those_of_the_paper() -> None:
-    # seed 001, section 6.1: w_perf = 0.6, w_res = w_rcf = 0.2
+    # Russo 2023, section 6.1: w_perf = 0.6, w_res = w_rcf = 0.2
     weights = Weights()
     assert (weights.performance, weights.resources, weights.reconfiguration) == (0.6, 0.2, 0.2)
 
 
 def test_equal_thirds_sum_to_one_despite_rounding() -> None:
-    # seed 001, section 6.3: the baseline's weights
+    # Russo 2023, section 6.3: the baseline's weights
     Weights(performance=1 / 3, resources=1 / 3, reconfiguration=1 / 3)
 
 

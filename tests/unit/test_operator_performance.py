@@ -14,7 +14,7 @@ from penstock.perf.deployments import Deployments, deployments, handle_of
 from penstock.perf.operator import replica_rate, response_time, throughput, utilisation
 from penstock.perf.queueing import Judged, MeasuredCurve, QueueModel, Split, m_g_1, m_m_1, measured
 
-# Infrastructure A of seed 001: price equals speedup
+# Infrastructure A of Russo 2023: price equals speedup
 A = [NodeType(name=f"a{i}", speedup=s, price=s) for i, s in enumerate((1.0, 0.7, 1.3, 0.9, 1.7))]
 
 

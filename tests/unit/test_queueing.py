@@ -29,7 +29,7 @@ from penstock.perf.queueing import (
 service_rates = st.floats(0.1, 5000)  # mu, tuples/s
 loads = st.floats(0.0, 0.999)  # rho
 variabilities = st.floats(0.0, 10.0)
-speeds = st.floats(0.05, 30.0)  # the range of infrastructures A and B, seed 001
+speeds = st.floats(0.05, 30.0)  # the range of infrastructures A and B, Russo 2023
 
 
 def response(model: QueueModel, rate: float, speed: float = 1.0) -> float:
@@ -71,7 +71,7 @@ def test_m_g_1_is_pollaczek_khinchine(mu: float, rho: float, scv: float) -> None
 @settings(deadline=None)
 @given(service_rates, loads, variabilities, variabilities)
 def test_g_g_1_is_kingman(mu: float, rho: float, ca2: float, cs2: float) -> None:
-    # seed 004, eq. 7
+    # De Matteis 2017, eq. 7
     expected = (rho / (1 - rho)) * ((ca2 + cs2) / 2) * (1 / mu)
     model = g_g_1(1 / mu, ca2, cs2)
     assert wait(model, rho * mu) == pytest.approx(expected, rel=1e-9, abs=1e-15)
@@ -188,7 +188,7 @@ def kingman(rate: float, service: float, ca2: float, cs2: float) -> float:
 
 
 def test_the_next_prediction_is_scaled_by_measured_over_predicted() -> None:
-    # seed 004, eq. 8: W(t) = W_measured(t-1) / W_K(t-1) * W_K(t)
+    # De Matteis 2017, eq. 8: W(t) = W_measured(t-1) / W_K(t-1) * W_K(t)
     model = g_g_1(0.01, 0.8, 0.4)
     then, now, measured_wait = 60.0, 80.0, 0.02
     fitted = corrected(model, rate=then, measured_wait_s=measured_wait)

@@ -1,4 +1,4 @@
-"""Made-up traces: as like the published ones as the issue asks, and the loads of seed 004."""
+"""Made-up traces: as like the published ones as the issue asks, and the loads of De Matteis 2017."""
 
 from collections.abc import Callable
 from itertools import pairwise

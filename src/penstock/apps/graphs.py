@@ -1,4 +1,4 @@
-"""The three application graphs of seed 001, Fig. 19: a pipeline, a diamond and one with two sinks."""
+"""The three application graphs of Russo 2023, Fig. 19: a pipeline, a diamond and one with two sinks."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
 """DEBS 2015 query 1 as an application: the ten most frequent routes of the last 30 minutes.
 
-The graph of seed 000, Fig. 4, in three queries:
+The graph of Cardellini 2018, Fig. 4, in three queries:
 
     trips > parser > metronome > filterByCoordinates > computeRouteID      no state, fused
           > countByWindow > partialRank                                    one window per bucket of routes

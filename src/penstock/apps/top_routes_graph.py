@@ -1,4 +1,4 @@
-"""The graph of DEBS 2015 query 1 as seed 000 runs it (Fig. 4), with service times for the simulator.
+"""The graph of DEBS 2015 query 1 as Cardellini 2018 runs it (Fig. 4), with service times for the simulator.
 
 The paper gives no service times. These are assumptions that fit what it does say: with one
 replica each, and two of partialRank, nothing is busier than 70 % at the peak of 500 tuples/s;
@@ -12,7 +12,7 @@ from penstock.domain.application import Application, Operator, Sink, Source, Str
 # Constant part of the response time: the wait for the next refresh of the ranking.
 REFRESH_DELAY_S = 0.040
 OBJECTIVE_S = 0.250  # of the paper's experiments
-# Response time each Operator Manager is to stay within (seed 000, sec. 9); what is not replicated
+# Response time each Operator Manager is to stay within (Cardellini 2018, sec. 9); what is not replicated
 # gets what is left.
 BOUNDS_S = {
     "parser": 0.005,

@@ -1,4 +1,4 @@
-"""Operator, Node and Application Managers together (seed 000): one pure step from seeing to doing.
+"""Operator, Node and Application Managers together (Cardellini 2018): one pure step from seeing to doing.
 
 Operator Managers see only their own operator, Node Managers only their node; each asks, with
 a score and a reason. The Application Manager runs at its own, slower pace, sees the whole

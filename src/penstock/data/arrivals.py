@@ -61,7 +61,7 @@ def level_of(rate: Column, *, levels: int, max_rate: float) -> Column:
 def level_transitions(rates: DataFrame, *, slot_s: float, levels: int, max_rate: float) -> DataFrame:
     """rates(slot timestamp, rate_per_s double) -> transitions(level, next_level, count, probability).
 
-    Equation (5) of seed 003: how often the level went from one to the other, over how often
+    Equation (5) of Russo 2018: how often the level went from one to the other, over how often
     it went anywhere. Only neighbouring slots count: nothing is known across a gap.
     """
     levelled = rates.withColumn("level", level_of(f.col("rate_per_s"), levels=levels, max_rate=max_rate))

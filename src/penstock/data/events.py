@@ -19,7 +19,7 @@ def trip_events(trips: DataFrame) -> DataFrame:
 
 
 def accelerate(events: DataFrame, *, factor: float, origin: datetime = EPOCH) -> DataFrame:
-    """events(at timestamp, ...) -> the same, time since `origin` divided by `factor` (seed 000: 10)."""
+    """events(at timestamp, ...) -> the same, time since `origin` over `factor` (Cardellini 2018: 10)."""
     if not 0 < factor < inf:
         raise InputError(f"acceleration by {factor:g}; it must be positive and finite")
     start = f.unix_micros(f.lit(origin))
@@ -28,7 +28,7 @@ def accelerate(events: DataFrame, *, factor: float, origin: datetime = EPOCH) ->
 
 
 def amplify(events: DataFrame, *, factor: float, slot_s: float, seed: int) -> DataFrame:
-    """events(at timestamp, ...) -> those and surrogates, `factor` times as many (seed 000, sec. 9: 5).
+    """events(at timestamp, ...) -> those and surrogates, `factor` times as many (Cardellini 2018, sec. 9: 5).
 
     A surrogate is its original at another time of the same slot: every slot's count and
     every route's grows by the same factor, so the arrival shape and the distribution of
@@ -70,7 +70,7 @@ def slot_micros(slot_s: float) -> int:
 def key_frequencies(events: DataFrame, *, key: str, slot_s: float) -> DataFrame:
     """events(at timestamp, key, ...) -> frequencies(slot timestamp, key, count bigint, frequency double).
 
-    The p_k of seed 004, measured per slot.
+    The p_k of De Matteis 2017, measured per slot.
     """
     slotted = events.select(slot_of(f.col("at"), slot_s).alias("slot"), f.col(key).alias("key"))
     counted = slotted.groupBy("slot", "key").agg(f.count("*").alias("count"))

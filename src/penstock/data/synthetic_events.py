@@ -21,7 +21,7 @@ from penstock.data.synthetic_tweets import tweet_rates
 from penstock.domain.errors import InputError
 
 _TAXIS, _DRIVERS = 13_400, 30_000
-_SYMBOLS = 2_836  # traded on NASDAQ on 30 October 2014 (seed 004, sec. 5.1)
+_SYMBOLS = 2_836  # traded on NASDAQ on 30 October 2014 (De Matteis 2017, sec. 5.1)
 _CENTRES = 40
 _ROWS_A_FILE = 1_000_000
 OUTLIERS = 0.0178  # 178 of the first 10,004 trips of 2013 start or end off the grid
@@ -94,7 +94,7 @@ def quote_lines(spark: SparkSession, *, rows: int, seed: int, slots: int | None 
     """-> lines(value string): quotes of a trading day, 9:30 to 16:00, in 2,836 symbols.
 
     The rate is highest after the opening and before the close; a symbol's share falls with
-    its rank (Zipf), as the key frequencies of seed 004 do.
+    its rank (Zipf), as the key frequencies of De Matteis 2017 do.
     """
     seconds = slots or int(6.5 * 3600)
     hour = np.arange(seconds) / max(seconds - 1, 1)

@@ -1,4 +1,4 @@
-"""The synthetic loads of seed 004: a random walk, and a rate that jumps from one slot to the next."""
+"""The synthetic loads of De Matteis 2017: a random walk, and a rate that jumps from one slot to the next."""
 
 import numpy as np
 

@@ -10,7 +10,7 @@ from penstock.domain.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Weights of the cost of one interval (seed 001, eq. 2); they sum to 1."""
+    """Weights of the cost of one interval (Russo 2023, eq. 2); they sum to 1."""
 
     performance: float = 0.6
     resources: float = 0.2

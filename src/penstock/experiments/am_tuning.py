@@ -1,4 +1,4 @@
-"""Figures 20-22 of seed 001: the tuned Application Manager against the naive one and random search."""
+"""Figures 20-22 of Russo 2023: the tuned Application Manager against the naive one and random search."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -309,7 +309,7 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
 def _timing(cell: Cell, seconds: float, cpu_seconds: float, evaluations: int) -> Claim:
     return Claim(
         id=f"am-tuning/{cell.name}/tuned/seconds",
-        source="seed 001, sec. 6.3 (3 to 5 minutes)",
+        source="Russo 2023, sec. 6.3 (3 to 5 minutes)",
         printed="<30",
         measured=seconds,
         shown=f"{seconds:.1f}",
@@ -383,7 +383,7 @@ def _summary(results: Sequence[CellResult]) -> list[Claim]:
     return [
         Claim(
             id=f"am-tuning/all/{who}/{column}",
-            source="seed 001, sec. 6.3",
+            source="Russo 2023, sec. 6.3",
             printed=printed,
             measured=measured,
             shown=f"{measured:.0f}" if column != "largest_saving_factor" else f"{measured:.2f}",
@@ -410,7 +410,7 @@ def _figures(result: CellResult) -> list[Claim]:
     return [
         Claim(
             id=f"figure-{figure}/{result.cell.name}/{who}/resource_cost",
-            source=f"seed 001, Figure {figure}",
+            source=f"Russo 2023, Figure {figure}",
             printed="-",
             measured=behaviour.resource_cost,
             shown=f"{behaviour.resource_cost:.2f}",
@@ -433,7 +433,7 @@ def _summary_of_others(results: Sequence[CellResult], others: Sequence[OtherResu
     return [
         Claim(
             id="am-tuning/all requirements/tuned/requirements_met_pct",
-            source="seed 001, sec. 6.3",
+            source="Russo 2023, sec. 6.3",
             printed=">=96",
             measured=(share := _percent([met(cell, behaviour) for cell, behaviour in tuned])),
             shown=f"{share:.0f}",
@@ -443,7 +443,7 @@ def _summary_of_others(results: Sequence[CellResult], others: Sequence[OtherResu
         ),
         Claim(
             id="am-tuning/all requirements/naive/requirements_met_pct",
-            source="seed 001, sec. 6.3",
+            source="Russo 2023, sec. 6.3",
             printed="42",
             measured=(share := _percent(plain)),
             shown=f"{share:.0f}",
@@ -458,7 +458,7 @@ def _other_figures(result: OtherResult) -> list[Claim]:
     return [
         Claim(
             id=f"figure-{figure}/{result.cell.name}, {result.cell.requirements}/{who}/resource_cost",
-            source=f"seed 001, Figure {figure}",
+            source=f"Russo 2023, Figure {figure}",
             printed="-",
             measured=behaviour.resource_cost,
             shown=f"{behaviour.resource_cost:.2f}",

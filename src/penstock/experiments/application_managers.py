@@ -73,7 +73,7 @@ def queueing_objective(
 
 
 def usual_bucket_s(application: Application, objective: Objective) -> tuple[float, float]:
-    """Thresholds as in seed 000: half and nine tenths of the objective."""
+    """Thresholds as in Cardellini 2018: half and nine tenths of the objective."""
     limit_s = min(objective.for_path(path) for path in application.paths)
     return limit_s / 2, 0.9 * limit_s
 

@@ -165,7 +165,7 @@ def _planning(rates: Floats) -> Iterator[Figure]:
 
 
 def joint_figures(rates: Floats) -> Iterator[Figure]:
-    """Planning for four operators at once, and what a decision takes as operators are added (seed 003)."""
+    """Planning for four operators at once, and what a decision takes as operators are added (Russo 2018)."""
     times = mdp_pipeline.decision_times(rates[:100_000], slots=_JOINT_SLOTS, repeats=_REPEATS)
     four = times[-1]
     yield Figure(

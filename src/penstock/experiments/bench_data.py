@@ -165,7 +165,7 @@ def _resident(process: int) -> int:
 
 
 def _sweeps(place: Path, stage: Callable[[str], None]) -> Iterator[Figure]:
-    """The tabular part of Tables 2-5 of seed 001, on synthetic traces as long as the published ones."""
+    """The tabular part of Tables 2-5 of Russo 2023, on synthetic traces as long as the published ones."""
     workers = os.cpu_count() or 1
     cells, workloads = tables_2_to_5()
     few_slots = {digest: _shortened(workload) for digest, workload in workloads.items()}

@@ -163,7 +163,7 @@ def _pds(*, estimate: bool) -> Callable[[Operator], Policy]:
 
 
 def believed_model(op: Operator) -> BelievedModel:
-    """What QL+PDS+ is told (seed 001, sec. 6.2): service off by 5-10 %, speeds by up to 20 %."""
+    """What QL+PDS+ is told (Russo 2023, sec. 6.2): service off by 5-10 %, speeds by up to 20 %."""
     mean = 1.0 / op.spec.service_rate
     error = op.rng.choice([-1.0, 1.0]) * op.rng.uniform(0.05, 0.10)
     speedup = np.array([t.speedup for t in op.node_types])

@@ -1,4 +1,4 @@
-"""Table 1 of seed 000, its application simulated: local policies with and without the token bucket."""
+"""Table 1 of Cardellini 2018, its application simulated: local policies with and without the token bucket."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -167,7 +167,7 @@ def measured(played: list[PlayedSlot]) -> Metrics:
 
 
 SETTINGS = (
-    "Seed 000, Table 1: the paper's figures are of a Storm cluster; here its application is simulated, so "
+    "Cardellini 2018, Table 1: the paper measured a Storm cluster; here its application is simulated, so "
     "the claims are about effects (what the token bucket changes); absolute values are only shown.",
     f"Assumed: service times as in apps/top_routes_graph.py, a pause of {_PAUSE_S:g} s for every "
     "reconfiguration plus the time to move state at 100 MB/s, rates that fluctuate by "
@@ -276,7 +276,7 @@ def _effects(runs: dict[str, list[Metrics]]) -> list[Claim]:
     def claim(name: str, printed: str, measured: float, note: str) -> Claim:
         return Claim(
             id=f"edf/{name}",
-            source="seed 000, Table 1",
+            source="Cardellini 2018, Table 1",
             printed=printed,
             measured=measured,
             shown=f"{measured:.2f}",
@@ -313,7 +313,7 @@ def _side_by_side(runs: dict[str, list[Metrics]]) -> list[Claim]:
     return [
         Claim(
             id=f"edf-rows/{row.name}/{column}",
-            source="seed 000, Table 1",
+            source="Cardellini 2018, Table 1",
             printed=printed,
             measured=(measured := _mean(runs, row.name, column)),
             shown=shown_like(printed, measured),

@@ -85,7 +85,7 @@ class Setting:
 
     @property
     def told(self) -> Told:
-        """Thresholds and period of the token bucket as in seed 000: every second interval."""
+        """Thresholds and period of the token bucket as in Cardellini 2018: every second interval."""
         return Told(
             application=self.application,
             objective=self.objective,

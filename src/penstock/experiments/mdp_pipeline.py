@@ -1,4 +1,4 @@
-"""The pipeline of seed 003 (sec. 4): a generated year of it under one manager, or one agent per operator."""
+"""The pipeline of Russo 2018 (sec. 4): a generated year under one manager, or one agent per operator."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Table 1 and Figure 2 of seed 003: one manager for a whole pipeline against one agent per operator."""
+"""Table 1 and Figure 2 of Russo 2018: one manager for a whole pipeline against one agent per operator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -162,7 +162,7 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
 
 
 def _scaling(times: Sequence[DecisionTimes]) -> list[Claim]:
-    """Seed 003: agents have no scalability issues, a centralised problem gets easily impractical."""
+    """Russo 2018: agents have no scalability issues, a centralised problem gets easily impractical."""
     one, four = times[0], times[-1]
     return [
         _below(
@@ -275,7 +275,7 @@ def _table(reading: Reading, table: Mapping[str, Result]) -> list[Claim]:
     return [
         Claim(
             id=f"table-1/{reading.name}/{policy}/{column}",
-            source="seed 003, Table 1",
+            source="Russo 2018, Table 1",
             printed=printed,
             measured=(value := float(getattr(table[policy], column))),
             shown=shown_like(printed, value),
@@ -289,7 +289,7 @@ def _table(reading: Reading, table: Mapping[str, Result]) -> list[Claim]:
 def _below(name: str, limit: str, value: float, note: str, *, claimed: bool = True) -> Claim:
     return Claim(
         id=name,
-        source="seed 003, sec. 4",
+        source="Russo 2018, sec. 4",
         printed=f"<{limit}",
         measured=value,
         shown=f"{value:.3f}",
@@ -325,7 +325,7 @@ def _effects(reading: Reading, table: Mapping[str, Result]) -> list[Claim]:
         ratio = table[policy].reconfigurations / optimum.reconfigurations
         return Claim(
             id=f"{group}/{policy}/reconfigurations over the MDP's",
-            source="seed 003, Table 1",
+            source="Russo 2018, Table 1",
             printed=printed,
             measured=ratio,
             shown=shown_like(printed, ratio),
@@ -391,7 +391,7 @@ def _axis(results: Results) -> list[Claim]:
         claims.append(
             Claim(
                 id=f"axis/{where}/T_SLA where the MDP costs .163/seconds",
-                source="seed 003, sec. 4",
+                source="Russo 2018, sec. 4",
                 printed="0.65",
                 measured=crossing,
                 shown=f"{crossing:.2f}",
@@ -405,7 +405,7 @@ def _axis(results: Results) -> list[Claim]:
             claims.append(
                 Claim(
                     id=f"axis/{where}/T_SLA {sla_s:g} s/centralised MDP cost",
-                    source="seed 003, Table 1",
+                    source="Russo 2018, Table 1",
                     printed="0.163",
                     measured=cost,
                     shown=f"{cost:.3f}",

@@ -128,7 +128,7 @@ class _Learner:
 
 
 class QLearning(_Learner):
-    """Seed 001, Alg. 1."""
+    """Russo 2023, Alg. 1."""
 
     def __init__(self, setting: Setting, rng: Generator) -> None:
         super().__init__(setting)
@@ -156,7 +156,7 @@ class QLearning(_Learner):
 
 
 class PdsLearning(_Learner):
-    """Seed 001, eq. (9) and (10), or (11) and (12) where violations are estimated."""
+    """Russo 2023, eq. (9) and (10), or (11) and (12) where violations are estimated."""
 
     def __init__(
         self,

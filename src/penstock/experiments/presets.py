@@ -1,4 +1,4 @@
-"""The infrastructures and workloads of seed 001, and how its published code differs from its text."""
+"""The infrastructures and workloads of Russo 2023, and how its published code differs from its text."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from enum import Enum
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import Infrastructure, NodeType
 
-# Table 1 of seed 001. The first n entries are used when n node types are asked for.
+# Table 1 of Russo 2023. The first n entries are used when n node types are asked for.
 SPEEDUPS: dict[str, tuple[float, ...]] = {
     "A": (1.0, 0.7, 1.3, 0.9, 1.7, 0.8, 1.8, 2.0, 1.65, 1.5),
     "B": (1.0, 0.05, 30.0, 0.1, 0.2, 0.4, 0.8, 2.0, 5.0, 7.0),

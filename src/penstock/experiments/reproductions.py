@@ -24,22 +24,22 @@ def _claims_only(
 
 REPRODUCTIONS: Mapping[str, Reproduction] = {
     "taas-tables": Reproduction(
-        title="Tables 2-5 of seed 001 (TAAS 2023), every row but the deep ones",
+        title="Tables 2-5 of Russo 2023 (TAAS), every row but the deep ones",
         settings=taas_tables.SETTINGS,
         run=_claims_only(taas_tables.reproduce),
     ),
     "edf-table-1": Reproduction(
-        title="Table 1 of seed 000 (FGCS 2018), simulated",
+        title="Table 1 of Cardellini 2018 (FGCS), simulated",
         settings=edf_table.SETTINGS,
         run=edf_table.reproduce,
     ),
     "mdp-table-1": Reproduction(
-        title="Table 1 and Figure 2 of seed 003 (centralised and decentralised elasticity)",
+        title="Table 1 and Figure 2 of Russo 2018 (centralised and decentralised elasticity)",
         settings=mdp_table.SETTINGS,
         run=mdp_table.reproduce,
     ),
     "am-tuning": Reproduction(
-        title="Figures 20-22 of seed 001 (TAAS 2023), the tuned Application Manager",
+        title="Figures 20-22 of Russo 2023 (TAAS), the tuned Application Manager",
         settings=am_tuning.SETTINGS,
         run=am_tuning.reproduce,
     ),

@@ -50,7 +50,7 @@ def is_tuned(header: Header) -> bool:
 
 
 def job_of(header: Header, monitored: Sequence[ApplicationObservation]) -> Header:
-    """The QoS analyser (seed 001, sec. 5.2.2): the bounds and weights that hold, on a model of what was seen.
+    """The QoS analyser (Russo 2023, sec. 5.2.2): the current bounds and weights, on a model of what was seen.
 
     Raises InputError where something was not measured yet.
     """

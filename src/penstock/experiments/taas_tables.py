@@ -1,4 +1,4 @@
-"""Tables 2-5 of seed 001 (TAAS 2023), every row but the deep ones, and the reference results beside them."""
+"""Tables 2-5 of Russo 2023 (TAAS), every row but the deep ones, and the reference results beside them."""
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
@@ -139,7 +139,7 @@ def _row_claims(printed: dict[str, str], row: Row) -> Callable[[Sequence[Outcome
         return [
             Claim(
                 id=f"table-{table}/{infrastructure}{types}/{printed['policy']}/{column}",
-                source=f"seed 001, Table {table}",
+                source=f"Russo 2023, Table {table}",
                 printed=printed[column],
                 measured=(measured := float(np.mean([getattr(outcome, column) for outcome in outcomes]))),
                 shown=shown_like(printed[column], measured),
@@ -239,7 +239,7 @@ def _reference_claim(
         return [
             Claim(
                 id=f"reference/{name}/avg_cost",
-                source="published simulator of seed 001",
+                source="published simulator of Russo 2023",
                 printed=printed,
                 measured=measured,
                 shown=shown_like(printed, measured).removeprefix("0"),

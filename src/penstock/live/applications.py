@@ -25,7 +25,7 @@ from penstock.runtimes.spark.topology import App
 TOP_ROUTES = "top-routes"
 PACED = "paced"
 APPLICATIONS = (TOP_ROUTES, PACED, *(f"paced-{name}" for name in GRAPHS))
-_PACED_SLOWDOWN = 5.0  # the graphs of seed 001 serve hundreds of tuples a second; a small cluster, tens
+_PACED_SLOWDOWN = 5.0  # the graphs of Russo 2023 serve hundreds of tuples a second; a small cluster, tens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

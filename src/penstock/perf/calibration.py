@@ -1,4 +1,4 @@
-"""The QoS analyser: a model to simulate, from what was monitored (seed 001, sec. 5.2.2).
+"""The QoS analyser: a model to simulate, from what was monitored (Russo 2023, sec. 5.2.2).
 
 Mean and variance of each operator's service time make it an M/G/1 queue per replica, what it
 passes on per tuple the load of those after it; the source's rates, interval by interval, are what

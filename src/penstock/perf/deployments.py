@@ -6,7 +6,7 @@ number; otherwise (10 types and 20 replicas make 30 million) a handle packs the 
 into the bits of one integer and everything about it is computed when asked.
 
 Actions, in the order that breaks ties: 0 does nothing, 1..N removes a replica of type
-0..N-1, N+1..2N adds one (seed 001, eq. 1).
+0..N-1, N+1..2N adds one (Russo 2023, eq. 1).
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 A joint deployment (k_1, ..., k_N) is a row of the same arrays as one operator's deployment
 (`perf.deployments`), with operators in the place of node types: `count_of(space, handle, o)`
 is the replicas of operator o. What differs is the actions: one more, one fewer or nothing
-for every operator at once, 3^N of them (seed 003, sec. 2), nothing at all first.
+for every operator at once, 3^N of them (Russo 2018, sec. 2), nothing at all first.
 """
 
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ def violated(application: Application, objective: Objective, operator_times: Map
 
 
 def equal_shares(application: Application, objective: Objective) -> dict[str, float]:
-    """Each operator's bound: an equal share of the tightest path through it (seed 001, Alg. 5, lines 1-4)."""
+    """Each operator's bound: an equal share of the tightest path through it (Russo 2023, Alg. 5, l. 1-4)."""
     check_objective(application, objective)
     return {
         operator.name: min(
@@ -41,7 +41,7 @@ def equal_shares(application: Application, objective: Objective) -> dict[str, fl
 
 
 def naive_shares(application: Application, objective: Objective) -> dict[str, float]:
-    """Each operator's bound: an equal share, then what no path has used up (seed 001, Alg. 5).
+    """Each operator's bound: an equal share, then what no path has used up (Russo 2023, Alg. 5).
 
     Spare latency goes to operators in proportion to what they have (line 5). All bounds
     that may still grow do so by one common factor until a path is used up; its operators

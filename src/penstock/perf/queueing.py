@@ -1,7 +1,7 @@
 """Response time of one replica as a single-server queue.
 
 M/M/1, M/D/1, M/G/1 and G/G/1 are one formula with other variabilities. Kingman's waiting
-time (seed 004, eq. 7) is  W = rho/(1-rho) * (ca2+cs2)/2 * S.  With Poisson arrivals
+time (De Matteis 2017, eq. 7) is  W = rho/(1-rho) * (ca2+cs2)/2 * S.  With Poisson arrivals
 (ca2 = 1) it equals Pollaczek-Khinchine exactly; cs2 = 1 gives M/M/1, cs2 = 0 M/D/1.
 """
 
@@ -37,7 +37,7 @@ class QueueModel(NamedTuple):
     service_time_s: float  # mean on speedup 1
     arrival_scv: float
     service_scv: float
-    correction: float  # measured over predicted waiting time, seed 004 eq. 8
+    correction: float  # measured over predicted waiting time, De Matteis 2017 eq. 8
     by_speed: bool
     by_mean: bool
     curve_rate: Floats  # measured curve at speedup 1; empty: use the formula
@@ -146,7 +146,7 @@ def measured(
 
 
 def corrected(model: QueueModel, *, rate: float, measured_wait_s: float, speed: float = 1.0) -> QueueModel:
-    """Fit the model to the last measurement (seed 004, eq. 8): scale waiting by measured/predicted.
+    """Fit the model to the last measurement (De Matteis 2017, eq. 8): scale waiting by measured/predicted.
 
     `rate` and the measured wait are those of one replica, on a node of this speed. A measured
     curve is a measurement already and stays as it is.

@@ -48,7 +48,7 @@ def layout(figure: go.Figure, *, height: int) -> go.Figure:
 
 
 def cumulative_cost(runs: Sequence[Run]) -> go.Figure:
-    """Average cost of all slots so far: how fast each policy learns (seed 001, Fig. 23)."""
+    """Average cost of all slots so far: how fast each policy learns (Russo 2023, Fig. 23)."""
     figure = go.Figure()
     for index, run in enumerate(runs):
         slots = run.cost.size

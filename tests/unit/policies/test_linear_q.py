@@ -80,7 +80,8 @@ def test_nothing_is_learned_from_a_change_made_by_someone_else() -> None:
 
 
 def test_the_score_is_the_gain_of_the_action_taken_even_when_exploring() -> None:
-    # Seed 000, sec. 5.2: score(a) = [Q(s, 0) - Q(s, a)] / max{1, ...}; here removing gains and adding loses.
+    # Cardellini 2018, sec. 5.2: score(a) = [Q(s, 0) - Q(s, a)] / max{1, ...}; here removing gains, adding
+    # loses.
     memory = greedy_learner()
     me = memory.tiles
     nudge(me, NOTHING, at(SPACE, 1), 0, -0.2)

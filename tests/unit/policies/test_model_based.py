@@ -1,4 +1,4 @@
-"""Model-based learning with full backups: seed 000, sec. 5.2.2, eq. (3)-(5) and Alg. 2."""
+"""Model-based learning with full backups: Cardellini 2018, sec. 5.2.2, eq. (3)-(5) and Alg. 2."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Q-learning: seed 001, eq. (5) and sec. 6.2; seed 000, sec. 5.2.1."""
+"""Q-learning: Russo 2023, eq. (5) and sec. 6.2; Cardellini 2018, sec. 5.2.1."""
 
 import numpy as np
 import pytest
@@ -128,7 +128,7 @@ def test_step_size_and_exploration_decay_as_the_paper_says_down_to_the_floors() 
     memory = q_learning().initial()
     rng = np.random.default_rng(2)
     here = at(SPACE, 1)
-    for t in range(1, 1300):  # the t-th decision uses these, seed 001 sec. 6.2
+    for t in range(1, 1300):  # the t-th decision uses these, Russo 2023 sec. 6.2
         assert memory.epsilon.now[0] == pytest.approx(max(0.95 ** (t - 1), 0.01))
         # Learning starts with the second decision.
         assert memory.alpha.now[0] == pytest.approx(max(0.98 ** (max(t - 2, 0) // 10), 0.1))
@@ -137,7 +137,7 @@ def test_step_size_and_exploration_decay_as_the_paper_says_down_to_the_floors() 
 
 
 def test_the_score_is_the_expected_gain_over_the_largest_so_far() -> None:
-    # Seed 000, sec. 5.2: [Q(s, 0) - Q(s, a)] / max{1, all such gains up to now}
+    # Cardellini 2018, sec. 5.2: [Q(s, 0) - Q(s, a)] / max{1, all such gains up to now}
     memory = greedy_learner()
     row(memory, 1, 0)[:] = [0.7, 0.0, 0.2]
     row(memory, 1, 1)[:] = [5.0, 0.0, 1.0]

@@ -1,4 +1,4 @@
-"""Q-learning over post-decision states: seed 001, eq. (9)-(12), slot by slot by hand.
+"""Q-learning over post-decision states: Russo 2023, eq. (9)-(12), slot by slot by hand.
 
 One node type, two replicas at most, two levels of 100 tuples/s; the discount is 0.5 and the
 step size 1, 1/2, 1/4, ... Costs: 0.5 late, 0.125 a replica, 0.25 a reconfiguration.

@@ -1,4 +1,4 @@
-"""The decision problem in arrays: seed 001, sec. 4.1 and eq. (2), (8)."""
+"""The decision problem in arrays: Russo 2023, sec. 4.1 and eq. (2), (8)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The decentralised agents of seed 003: a violation is a utilisation above the target (eq. 2)."""
+"""The decentralised agents of Russo 2018: a violation is a utilisation above the target (eq. 2)."""
 
 from math import inf
 

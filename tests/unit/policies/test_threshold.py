@@ -1,4 +1,4 @@
-"""Threshold policy: seed 000, sec. 5.1, and the node choices of seed 001, sec. 6.2.1."""
+"""Threshold policy: Cardellini 2018, sec. 5.1, and the node choices of Russo 2023, sec. 6.2.1."""
 
 import numpy as np
 import pytest

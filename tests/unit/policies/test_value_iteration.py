@@ -51,7 +51,7 @@ Counts = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Solved:
-    """Q*(s, a) of seed 001, eq. (4), states and actions as plain counts."""
+    """Q*(s, a) of Russo 2023, eq. (4), states and actions as plain counts."""
 
     q: dict[tuple[Counts, int], dict[Counts, float]]  # (deployment, level) -> where to go -> cost
 

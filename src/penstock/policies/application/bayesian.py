@@ -1,4 +1,4 @@
-"""Constrained Bayesian optimisation of few variables with few evaluations (seed 001, Alg. 3).
+"""Constrained Bayesian optimisation of few variables with few evaluations (Russo 2023, Alg. 3).
 
 Gaussian processes with a Matérn 5/2 kernel stand for the cost and, one each, for the
 constraints that only an evaluation tells. The next point is the one of largest expected

@@ -1,4 +1,4 @@
-"""One manager for all operators: the centralised elasticity problem of seed 003, planned or learned.
+"""One manager for all operators: the centralised elasticity problem of Russo 2018, planned or learned.
 
 States are (k_1, ..., k_N, level of the application's rate), actions all combinations of one
 more, one fewer and nothing, costs as eq. (1). On joint deployments (`perf.joint`) this is the

@@ -1,4 +1,4 @@
-"""Grant everything that is not in conflict: the baseline global policy of seed 000, sec. 7."""
+"""Grant everything that is not in conflict: the baseline global policy of Cardellini 2018, sec. 7."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What global policies share (seed 000, sec. 7): requests in order of score, conflicts prevented."""
+"""What global policies share (Cardellini 2018, sec. 7): requests in order of score, conflicts prevented."""
 
 from collections.abc import Mapping, Sequence
 

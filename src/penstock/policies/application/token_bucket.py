@@ -1,4 +1,4 @@
-"""The token bucket of seed 000, sec. 7: reconfigure when it pays, settle when all is well.
+"""The token bucket of Cardellini 2018, sec. 7: reconfigure when it pays, settle when all is well.
 
 Every period, a response time above `high_s` earns an H token, which grants a scale-out or a
 migration; one below `low_s` earns an L token, which grants a scale-in; in between nothing is

@@ -1,4 +1,4 @@
-"""The tuned Application Manager (seed 001, sec. 5): it sets what Operator Managers strive for.
+"""The tuned Application Manager (Russo 2023, sec. 5): it sets what Operator Managers strive for.
 
 It chooses each operator's response-time bound and the weights of the local objectives so
 that resources cost least while violations and reconfigurations of the whole application
@@ -49,7 +49,7 @@ class Behaviour:
 
 
 def naive(application: Application, objective: Objective) -> Configuration:
-    """Equal weights and shares that follow path lengths: needs no knowledge (seed 001, app. A)."""
+    """Equal weights and shares that follow path lengths: needs no knowledge (Russo 2023, app. A)."""
     third = 1.0 / 3.0
     return Configuration(
         bounds_s=naive_shares(application, objective),

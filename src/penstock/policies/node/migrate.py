@@ -1,4 +1,4 @@
-"""Sender-initiated migration (seed 000, sec. 6): a node over its target asks one replica to leave."""
+"""Sender-initiated migration (Cardellini 2018, sec. 6): a node over its target asks one replica to leave."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

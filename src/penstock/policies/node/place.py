@@ -1,4 +1,4 @@
-"""Where a new replica goes, and which one leaves (seed 000, sec. 5): near nodes are likelier."""
+"""Where a new replica goes, and which one leaves (Cardellini 2018, sec. 5): near nodes are likelier."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Heinze et al. (ICDEW 2014), the model-free baseline of seed 001: learn to hold a target utilisation.
+"""Heinze et al. (ICDEW 2014), the model-free baseline of Russo 2023: learn to hold a target utilisation.
 
 States are utilisations in steps of 5 %, actions one replica fewer, none, one more. Values
 are preset to what a threshold policy would do and refined by SARSA; monotonicity is

@@ -1,4 +1,4 @@
-"""Q-learning with linear function approximation (QL+FA of seed 001, from Russo Russo et al., DEBS 2019).
+"""Q-learning with linear function approximation (QL+FA of Russo 2023, from Russo Russo et al., DEBS 2019).
 
 Semi-gradient Q-learning on tile-coded features of the post-decision state.
 """

@@ -1,4 +1,4 @@
-"""Model-based reinforcement learning with full backups (seed 000, sec. 5.2.2, Alg. 2).
+"""Model-based reinforcement learning with full backups (Cardellini 2018, sec. 5.2.2, Alg. 2).
 
 Learns how rates move between levels and what a violation costs where, and plans with
 both. Adding replicas cannot hurt and more load cannot help, so every observation also

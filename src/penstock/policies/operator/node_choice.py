@@ -1,4 +1,4 @@
-"""How a policy made for identical nodes copes with several types (seed 001, sec. 6.2.1)."""
+"""How a policy made for identical nodes copes with several types (Russo 2023, sec. 6.2.1)."""
 
 from enum import Enum
 

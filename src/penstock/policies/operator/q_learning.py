@@ -1,4 +1,4 @@
-"""Q-learning (seed 001, Alg. 1 and eq. 5; seed 000, sec. 5.2.1)."""
+"""Q-learning (Russo 2023, Alg. 1 and eq. 5; Cardellini 2018, sec. 5.2.1)."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -33,7 +33,7 @@ from penstock.policies.rl.tables import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRates:
-    """Step size and exploration over time (seed 001, sec. 6.2).
+    """Step size and exploration over time (Russo 2023, sec. 6.2).
 
     The paper prints the decays without floors; with none, learning would be over after a
     few thousand slots, and the paper's own Fig. 24 shows it going on after 200,000.

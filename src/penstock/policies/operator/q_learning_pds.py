@@ -1,4 +1,4 @@
-"""Q-learning over post-decision states: QL+PDS and QL+PDS+ (seed 001, sec. 4.3, eq. 9-12).
+"""Q-learning over post-decision states: QL+PDS and QL+PDS+ (Russo 2023, sec. 4.3, eq. 9-12).
 
 What an action does is known; only what the next interval brings is learned, as one value
 per post-decision state (the deployment after the action, the rate level before it

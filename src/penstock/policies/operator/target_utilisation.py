@@ -1,8 +1,8 @@
-"""An agent of its own for every operator: the decentralised elasticity problem of seed 003.
+"""An agent of its own for every operator: the decentralised elasticity problem of Russo 2018.
 
 Alg. 1 on the operator's own state (k, level of its rate). It cannot see the application's
 response time, so a violation is a utilisation above a target (eq. 2), learned by eq. (6).
-The algorithm is that of `model_based` without the bounds between states, which seed 003
+The algorithm is that of `model_based` without the bounds between states, which Russo 2018
 does not have.
 """
 

@@ -1,7 +1,7 @@
-"""Threshold on utilisation (seed 000, sec. 5.1; seed 001, sec. 6.2.1).
+"""Threshold on utilisation (Cardellini 2018, sec. 5.1; Russo 2023, sec. 6.2.1).
 
 Scale out when utilisation exceeds U; scale in when, with one replica fewer, it would stay
-below beta * U. Scores are those of seed 000, sec. 5.1.
+below beta * U. Scores are those of Cardellini 2018, sec. 5.1.
 """
 
 from dataclasses import dataclass

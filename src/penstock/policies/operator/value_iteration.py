@@ -1,4 +1,4 @@
-"""Value iteration with a known model: the optimal policy off-line, the "DP" curve of seed 001's figures.
+"""Value iteration with a known model: the optimal policy off-line, the "DP" curve of Russo 2023's figures.
 
 Rates move between levels as they did in a training trace; the operator's response times
 are known. It decides by the plan and never learns.

@@ -1,7 +1,7 @@
 """Bellman backups over post-decision states, for planners that know or learn the rates' transitions.
 
 V(k', l) = sum over l' of P(l'|l) * [ c_u(k', l') + gamma * min over a of Q((k', l'), a) ],
-the expectation of eq. (3) of seed 001 with the known costs left to the choice of action.
+the expectation of eq. (3) of Russo 2023 with the known costs left to the choice of action.
 """
 
 import numpy as np

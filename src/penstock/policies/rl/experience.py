@@ -64,7 +64,7 @@ def random_action(space: Deployments, here: int, rng: Generator) -> int:
 
 @compiled
 def score(largest_gain: Floats, stay: float, least: float, move: float) -> float:
-    """Expected gain of a move over the largest ever expected of any (seed 000, sec. 5.2).
+    """Expected gain of a move over the largest ever expected of any (Cardellini 2018, sec. 5.2).
 
     `stay`, `least` and `move` are the values of doing nothing, of the best action and of the
     one taken, which differ when exploring.

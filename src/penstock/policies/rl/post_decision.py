@@ -1,4 +1,4 @@
-"""Values of post-decision states and the greedy choice over them (seed 001, sec. 4.3).
+"""Values of post-decision states and the greedy choice over them (Russo 2023, sec. 4.3).
 
 A post-decision state is the deployment after an action with the rate level before it
 changes. Learned (QL+PDS), planned (value iteration) or both (model-based), the values

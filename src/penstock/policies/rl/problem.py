@@ -1,4 +1,4 @@
-"""The auto-scaling problem of one operator as a Markov decision process, in arrays (seed 001, sec. 4.1)."""
+"""The auto-scaling problem of one operator as a Markov decision process, in arrays (Russo 2023, sec. 4.1)."""
 
 from math import inf
 from typing import NamedTuple
@@ -39,7 +39,7 @@ def operator_problem(
     """The problem with the paper's normalisation C_max unless another is given.
 
     A manager that knows no response-time limit of its own may be given a target
-    utilisation instead (seed 003, eq. 2): `max_response_time_s=inf` and `max_utilisation`.
+    utilisation instead (Russo 2018, eq. 2): `max_response_time_s=inf` and `max_utilisation`.
     """
     if levels < 1:
         raise InputError(f"levels={levels}; at least one is needed")

@@ -1,4 +1,4 @@
-"""Linear features by tile coding, as the Q-learning with function approximation of seed 001's [54] uses them.
+"""Linear features by tile coding, as Q-learning with function approximation uses them (Russo 2023, [54]).
 
 A state after an action is seen as (x, y, z): replicas in all, rate level, set of node types
 in use. Two grids over (x, y, z), one shifted along y; stripes along y - 2x, where load per

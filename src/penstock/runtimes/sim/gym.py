@@ -17,7 +17,7 @@ Observation = npt.NDArray[np.int64]
 
 
 class OperatorScalingEnv(gymnasium.Env[Observation, np.int64]):
-    """Scale one operator: add or remove one replica a slot, pay the cost of seed 001, eq. (2).
+    """Scale one operator: add or remove one replica a slot, pay the cost of Russo 2023, eq. (2).
 
     Observations are replicas per node type and the rate level. Actions are 0 for nothing,
     then one fewer and one more of each node type; one that is not possible does nothing

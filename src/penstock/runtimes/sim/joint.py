@@ -1,7 +1,7 @@
 """The slotted simulation of a whole application under one manager, all operators in lock-step.
 
 A slot as in `episode`, for joint deployments: the source's rate arrives and reaches every
-operator undiminished (lambda_o = its share of Lambda, seed 003, sec. 4); the response time is
+operator undiminished (lambda_o = its share of Lambda, Russo 2018, sec. 4); the response time is
 that of the deployment in force over the longest path; the manager sees both and decides for
 all operators; a slot in which any of them changes counts as one reconfiguration.
 """

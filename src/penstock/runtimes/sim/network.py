@@ -59,7 +59,7 @@ def run_application(
 
     `latency_at_source_rate` evaluates response times as if every operator received the
     source's rate, as the published simulator does; its managers see the real rate either way.
-    `passes_all` lets a saturated operator pass on all it receives (seed 003: lambda_o = Lambda).
+    `passes_all` lets a saturated operator pass on all it receives (Russo 2018: lambda_o = Lambda).
     """
     slots = source_rates.size
     leaving: dict[str, Floats] = {source.name: source_rates for source in application.sources}

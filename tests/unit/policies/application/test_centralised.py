@@ -1,4 +1,4 @@
-"""Seed 003: the joint problem against policy iteration in plain Python, and one manager against many."""
+"""Russo 2018: the joint problem against policy iteration in plain Python, and one manager against many."""
 
 from itertools import pairwise, product
 from math import inf

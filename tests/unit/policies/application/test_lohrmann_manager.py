@@ -23,7 +23,7 @@ RNG = np.random.default_rng(1)
 
 
 def kingman(rate: float, operator: Operator, replicas: int) -> float:
-    """W = rho / (1 - rho) (ca2 + cs2) / 2 S, seed 004 eq. 7, of a replica that gets its share."""
+    """W = rho / (1 - rho) (ca2 + cs2) / 2 S, De Matteis 2017 eq. 7, of a replica that gets its share."""
     rho = rate * operator.service_time_s / replicas
     return inf if rho >= 1 else rho / (1 - rho) * (1 + operator.service_scv) / 2 * operator.service_time_s
 
