@@ -8,7 +8,6 @@ from numpy.random import Generator
 
 from penstock.cli import main
 from penstock.compiled import Ints
-from penstock.experiments.catalogue import POLICIES, Operator
 from penstock.perf.deployments import (
     NOWHERE,
     Deployments,
@@ -19,6 +18,7 @@ from penstock.perf.deployments import (
     replicas_of,
 )
 from penstock.policies.kernel import CompiledPolicy, Seen, step_of
+from penstock.simulate.catalogue import POLICIES, Operator
 
 
 class ResponseTimeMemory(NamedTuple):

@@ -10,19 +10,19 @@ from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
 from penstock.control.journal import Entry, Ticked
 from penstock.control.loop import Controller, first_memory, tick
-from penstock.control.settings import UNGUARDED
+from penstock.control.safety_settings import UNGUARDED
 from penstock.data.synthetic import day_and_week
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import OperatorObservation
-from penstock.experiments.catalogue import operator_of
-from penstock.experiments.run import world_of
-from penstock.experiments.spec import Spec
 from penstock.perf.deployments import handle_of
 from penstock.policies.api import OperatorPolicy
 from penstock.policies.application.grant_all import GrantAll
 from penstock.runtimes.sim.episode import Slot
 from penstock.runtimes.sim.operator import SimulatedOperator
+from penstock.simulate.catalogue import operator_of
+from penstock.simulate.simulation import world_of
+from penstock.simulate.spec import Spec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.compiled import Floats
 from penstock.domain.objective import Weights
-from penstock.experiments.edf_table import COLD, WARM, Metrics, run_row, workload
+from penstock.papers.edf_table import COLD, WARM, Metrics, run_row, workload
 from penstock.runtimes.sim.application import ColdStart
 
 SPARING = Weights(performance=0.4, resources=0.4, reconfiguration=0.2)

@@ -5,7 +5,7 @@ import pytest
 
 from penstock.compiled import Floats
 from penstock.data.synthetic import markov_levels
-from penstock.experiments.mdp_pipeline import (
+from penstock.papers.mdp_pipeline import (
     LOWER_EDGE,
     MIDPOINT,
     agent,

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from penstock.compiled import Floats
-from penstock.experiments.claims import shown_like
-from penstock.experiments.presets import WORKLOADS
-from penstock.experiments.run import run_spec
-from penstock.experiments.spec import Spec
-from penstock.experiments.taas_tables import COLUMNS, TAXI_SLOTS, printed_rows
+from penstock.papers.claims import shown_like
+from penstock.papers.taas_tables import COLUMNS, TAXI_SLOTS, printed_rows
+from penstock.simulate.presets import WORKLOADS
+from penstock.simulate.simulation import run_spec
+from penstock.simulate.spec import Spec
 
 DETERMINISTIC = {"TB-C": "threshold-c", "TB-S": "threshold-s", "QL+PDS": "ql-pds"}
 published = partial(Spec, as_published=True)

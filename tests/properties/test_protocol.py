@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.protocol import outstanding, settled, step
-from penstock.control.reconfiguration import (
+from penstock.reconfigure.protocol import outstanding, settled, step
+from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,
     Change,
@@ -15,6 +15,7 @@ from penstock.control.reconfiguration import (
     CopyCheckpoint,
     Decommission,
     Elapsed,
+    Ending,
     Event,
     Failed,
     FirstTaskSeen,
@@ -25,7 +26,6 @@ from penstock.control.reconfiguration import (
     Method,
     NewReplica,
     NodeReady,
-    Outcome,
     Record,
     ReleaseNode,
     Repartitioned,
@@ -190,7 +190,7 @@ def test_any_interleaving_ends_in_a_legal_state_with_a_replica_and_a_running_que
     else:
         assert isinstance(end, Stranded)
         assert end.reason
-        assert engine.records[-1].outcome in {Outcome.STRANDED, Outcome.REFUSED}
+        assert engine.records[-1].outcome in {Ending.STRANDED, Ending.REFUSED}
 
 
 def _event(kind: str, state: State, engine: Engine, at_s: float, data: st.DataObject) -> Event:
@@ -241,10 +241,10 @@ def test_a_change_that_meets_no_trouble_is_made(method: Method, data: st.DataObj
     end = calm(after, engine, 0.0)
     (record,) = engine.records
     assert isinstance(end, Settled)
-    if record.outcome is Outcome.REFUSED:
+    if record.outcome is Ending.REFUSED:
         assert end == state
         return
-    assert record.outcome is Outcome.DONE
+    assert record.outcome is Ending.DONE
     assert record.trouble == ()
     assert len(end.fleet.replicas) == 3 + len(change.add) - len(change.remove)
     assert not {replica.name for replica in end.fleet.replicas} & set(change.remove)
@@ -277,9 +277,9 @@ def test_failures_never_lose_the_last_good_state(method: Method, retries: int, d
     end = calm(state, engine, 1e6)  # at last everything works
     record = engine.records[-1]
     if isinstance(end, Stranded):
-        assert record.outcome is Outcome.STRANDED
+        assert record.outcome is Ending.STRANDED
         assert engine.copy in {None, before.fleet.partitions}, "the copy is not the last good state"
-    elif record.outcome is Outcome.GAVE_UP:
+    elif record.outcome is Ending.GAVE_UP:
         assert {r.name for r in end.fleet.replicas} == {"r0", "r1", "r2"}
         assert engine.partitions == before.fleet.partitions
         assert record.trouble

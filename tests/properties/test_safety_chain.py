@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.control.safety import admit
-from penstock.control.settings import SafetySettings, Window
+from penstock.control.safety_settings import SafetySettings, Window
 from penstock.control.watch import SafetyMemory, carried_out
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas

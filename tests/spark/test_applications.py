@@ -12,10 +12,10 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from penstock.apps.graphs import graph_named
-from penstock.apps.paced import paced
-from penstock.apps.routes import NEVER_S, cells_of
-from penstock.apps.top_routes import (
+from penstock.apps.feeding.tuples import Ids, RecordedTrips
+from penstock.apps.pacing import paced
+from penstock.apps.paper_graphs import graph_named
+from penstock.apps.top_routes.query import (
     BUCKETS,
     END_LINE,
     RESULTS,
@@ -31,7 +31,7 @@ from penstock.apps.top_routes import (
     parser,
     top_routes,
 )
-from penstock.apps.tuples import Ids, RecordedTrips
+from penstock.apps.top_routes.ranking import NEVER_S, cells_of
 from penstock.domain.objective import Objective
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.log_source import LogSource

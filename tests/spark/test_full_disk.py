@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.apps.schedule import ByRates, Shape
-from penstock.apps.tuples import GeneratedTrips
+from penstock.apps.feeding.schedule import ByRates, Shape
+from penstock.apps.feeding.tuples import GeneratedTrips
 from query1_checker import problems
 
 pytestmark = pytest.mark.spark

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.apps.schedule import ByRates, Shape
-from penstock.apps.tuples import GeneratedTrips
+from penstock.apps.feeding.schedule import ByRates, Shape
+from penstock.apps.feeding.tuples import GeneratedTrips
 from penstock.cli import main
 from penstock.control.journal import Reconfigured
-from penstock.control.reconfiguration import Outcome
 from penstock.journal_file import read_journal
+from penstock.reconfigure.words import Ending
 from penstock.runtimes.spark.cluster import LocalCluster
 from query1_checker import problems
 
@@ -117,7 +117,7 @@ def test_pausing_to_move_state_on_a_cluster_of_ones_own_changes_no_result(
     right(trips, out)
     entries = read_journal(out / "journal.jsonl")
     records = [entry.record for entry in entries if isinstance(entry, Reconfigured)]
-    moved = [record for record in records if record.state_moved_bytes and record.outcome is Outcome.DONE]
+    moved = [record for record in records if record.state_moved_bytes and record.outcome is Ending.DONE]
     assert moved, records
     assert all(record.downtime_s > 0 for record in moved)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import SparkSession
 
-from penstock.experiments.spec import Spec
-from penstock.experiments.sweep import Cell, Failed, Finished, Workload, grid, run_chunk
-from penstock.experiments.sweep_runners import in_processes, on_spark
+from penstock.simulate.spec import Spec
+from penstock.simulate.sweep import Cell, FailedCell, FinishedCell, SweptTrace, grid, run_chunk
+from penstock.simulate.sweep_runners import in_processes, on_spark
 
 Run = Callable[..., tuple[int, str, str]]
 RATES = np.abs(np.random.default_rng(5).normal(300, 100, 2000)).round()
-WORKLOAD = Workload(trace="small", rates=RATES, training=RATES)
+WORKLOAD = SweptTrace(trace="small", rates=RATES, training=RATES)
 CELLS = grid(
     Spec(policy="fixed", as_published=True),
     WORKLOAD,
@@ -24,10 +24,10 @@ CELLS = grid(
 )
 
 
-def measured(results: list[Finished | Failed]) -> dict[str, tuple[float, ...]]:
+def measured(results: list[FinishedCell | FailedCell]) -> dict[str, tuple[float, ...]]:
     found = {}
     for result in results:
-        assert isinstance(result, Finished), result
+        assert isinstance(result, FinishedCell), result
         found[result.cell.name] = (result.avg_cost, result.violations_pct, *result.replicas_by_type)
     return found
 
@@ -45,7 +45,7 @@ def test_a_cell_that_fails_on_spark_does_not_take_its_neighbours_along(spark: Sp
     broken = Cell(spec=Spec(policy="no-such-policy"), trace="small", workload=WORKLOAD.digest)
     run = on_spark(spark, {WORKLOAD.digest: WORKLOAD})
     results = [result for chunk in run([[CELLS[0], broken, CELLS[1]]]) for result in chunk]
-    assert [type(result) for result in results] == [Finished, Failed, Finished]
+    assert [type(result) for result in results] == [FinishedCell, FailedCell, FinishedCell]
 
 
 def test_the_command_does_the_rest_when_started_again(spark: SparkSession, run: Run, tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.domain.objective import Weights
-from penstock.experiments import am_tuning
-from penstock.experiments.am_tuning import CELLS, OTHER_CELLS, Cell, CellResult, OtherResult
+from penstock.papers import am_tuning
+from penstock.papers.am_tuning import CELLS, OTHER_CELLS, Cell, CellResult, OtherResult
 from penstock.policies.application.bayesian import Measured
 from penstock.policies.application.tuned import Behaviour, Candidate, Configuration, Tuned
 

@@ -7,8 +7,8 @@ import pytest
 from penstock.control.journal import Entry, Header, Remembered, Ticked, decoded, encoded
 from penstock.control.loop import plan
 from penstock.control.replay import replay
+from penstock.control.safety_settings import UNGUARDED, SafetySettings
 from penstock.control.saved import as_plain, of_plain, restored, saved
-from penstock.control.settings import UNGUARDED, SafetySettings
 from penstock.domain.application import Application, Operator, pipeline
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
@@ -16,9 +16,9 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.experiments.application_managers import APPLICATION_POLICIES, COORDINATING
-from penstock.experiments.controllers import PolicySpec, build_controller, header_of, operator_specs
-from penstock.experiments.pretrain import pretrained
+from penstock.simulate.application_managers import APPLICATION_POLICIES, COORDINATING
+from penstock.simulate.controllers import PolicySpec, build_controller, header_of, operator_specs
+from penstock.training.pretrain import pretrained
 
 ONE = (NodeType(name="standard", speedup=1.0, price=1.0),)
 GRAPH = pipeline(

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.apps.graphs import graph_named
+from penstock.apps.paper_graphs import graph_named
 from penstock.domain.errors import InputError
-from penstock.experiments.am_tuning import monitored
+from penstock.papers.am_tuning import monitored
 from penstock.perf.calibration import ServiceSample, system_model
 from penstock.perf.traffic import visits
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from penstock.experiments.catalogue import believed_model, operator_of
-from penstock.experiments.presets import PAPER, PUBLISHED, Variant, scenario
-from penstock.experiments.run import run_spec
-from penstock.experiments.spec import Spec
+from penstock.simulate.catalogue import believed_model, operator_of
+from penstock.simulate.presets import PAPER, PUBLISHED, Variant, scenario
+from penstock.simulate.simulation import run_spec
+from penstock.simulate.spec import Spec
 
 SEEDS = range(200)
 TRUE_SERVICE_S = 1 / 180

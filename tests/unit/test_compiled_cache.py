@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.experiments.catalogue import operator_of
-from penstock.experiments.run import world_of
-from penstock.experiments.spec import Spec
+from penstock.simulate.catalogue import operator_of
+from penstock.simulate.simulation import world_of
+from penstock.simulate.spec import Spec
 from penstock.policies.kernel import Seen, step_of
 from penstock.runtimes.sim.episode import no_totals, run, trail_of
 

@@ -6,10 +6,10 @@ from gymnasium.utils.env_checker import check_env
 
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
-from penstock.experiments.catalogue import operator_of
-from penstock.experiments.run import world_of
-from penstock.experiments.spec import Spec
 from penstock.runtimes.sim.gym import OperatorScalingEnv
+from penstock.simulate.catalogue import operator_of
+from penstock.simulate.simulation import world_of
+from penstock.simulate.spec import Spec
 
 
 def make(rates: Floats) -> OperatorScalingEnv:

@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from penstock.apps.graphs import graph_named
+from penstock.apps.paper_graphs import graph_named
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective

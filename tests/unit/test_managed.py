@@ -11,12 +11,6 @@ import pytest
 from penstock.apps.named import APPLICATIONS, application_named, constant_delays_s
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
-from penstock.experiments.application_managers import APPLICATION_POLICIES, check_tunable
-from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
-from penstock.experiments.managed import Setting, label, run_any, tuned_configuration
-from penstock.experiments.presets import scenario
-from penstock.experiments.run import run_spec
-from penstock.experiments.spec import Spec
 from penstock.perf.joint import joint_queues
 from penstock.policies.application.centralised import (
     CentralisedMdp,
@@ -26,6 +20,12 @@ from penstock.policies.application.centralised import (
 from penstock.policies.rl.backup import transitions
 from penstock.policies.rl.problem import level_rates, levels_of
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
+from penstock.simulate.application_managers import APPLICATION_POLICIES, check_tunable
+from penstock.simulate.catalogue import POLICIES, build_policy, operator_of
+from penstock.simulate.managed import Setting, label, run_any, tuned_configuration
+from penstock.simulate.presets import scenario
+from penstock.simulate.simulation import run_spec
+from penstock.simulate.spec import Spec
 from penstock.testing.operator_policy import same, snapshot
 
 DIAMOND = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=0.05)

@@ -5,21 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.apps.graphs import GRAPHS, graph_named
+from penstock.apps.paper_graphs import GRAPHS, graph_named
 from penstock.compiled import Floats
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
-from penstock.experiments.run import run_graph, run_spec
-from penstock.experiments.spec import Change, Spec
 from penstock.perf.deployments import deployments, handle_of
 from penstock.perf.latency import equal_shares
 from penstock.perf.queueing import m_g_1
 from penstock.policies.operator.fixed import Fixed
 from penstock.runtimes.sim.episode import World
 from penstock.runtimes.sim.network import ManagedOperator, run_application
+from penstock.simulate.simulation import run_graph, run_spec
+from penstock.simulate.spec import Shift, Spec
 
 ONE_TYPE = (NodeType(name="only", speedup=1.0, price=1.0),)
 
@@ -104,7 +104,7 @@ def test_every_graph_runs_under_every_kind_of_manager(application: str, walk: Fl
 def test_price_changes_are_refused_for_applications() -> None:
     spec = Spec(policy="ql", application="pipeline")
     with pytest.raises(InputError, match="pipeline"):
-        replace(spec, price_change=Change(slot=1, factor=2))
+        replace(spec, price_change=Shift(slot=1, factor=2))
 
 
 def test_bounds_and_weights_left_out_are_equal_shares_and_the_specifications(walk: Floats) -> None:

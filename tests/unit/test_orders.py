@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.settings import Lift, Order, Override, Pause, Resume, SafetySettings
+from penstock.control.orders import Lift, Order, Override, Pause, Resume
+from penstock.control.safety_settings import SafetySettings
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
-from penstock.experiments.controllers import OperatorSpec, PolicySpec, header_of
 from penstock.journal_file import JournalFile
-from penstock.live.orders import ORDERS, give, obeyed, pending
+from penstock.live.inbox import ORDERS, give, obeyed, pending
 from penstock.live.settings import node_kinds
 from penstock.runtimes.spark.cluster import ClusterError, NodeKind, check_master
+from penstock.simulate.controllers import OperatorSpec, PolicySpec, header_of
 
 GIVEN: tuple[Order, ...] = (
     Pause(until_s=1e9),

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow
 import pytest
 
-from penstock.apps.graphs import GRAPHS, graph_named
-from penstock.apps.paced import SCHEMA, node_speed, paced, pieces, service_times, uniform, work
-from penstock.apps.top_routes_graph import top_routes_graph
+from penstock.apps.pacing import SCHEMA, node_speed, paced, pieces, service_times, uniform, work
+from penstock.apps.paper_graphs import GRAPHS, graph_named
+from penstock.apps.top_routes.graph import top_routes_graph
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 from penstock.runtimes.spark.cluster import SPEED_VARIABLE

@@ -8,8 +8,8 @@ import pytest
 from penstock.control.hierarchy import ManagersMemory
 from penstock.control.journal import Header, decoded, encoded
 from penstock.control.loop import plan
+from penstock.control.safety_settings import UNGUARDED, SafetySettings
 from penstock.control.saved import restored, saved
-from penstock.control.settings import UNGUARDED, SafetySettings
 from penstock.data.synthetic import day_and_week
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Scale
@@ -18,7 +18,10 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.experiments.controllers import (
+from penstock.policies.kernel import CompiledPolicy, copied
+from penstock.policies.memory import learned
+from penstock.runtimes.sim.episode import no_totals, run, trail_of
+from penstock.simulate.controllers import (
     OperatorSpec,
     PolicySpec,
     build_controller,
@@ -26,11 +29,8 @@ from penstock.experiments.controllers import (
     likely_rates,
     measured,
 )
-from penstock.experiments.pretrain import model_of, pretrained, specs_of
-from penstock.experiments.run import first_deployment, world_of
-from penstock.policies.kernel import CompiledPolicy, copied
-from penstock.policies.memory import learned
-from penstock.runtimes.sim.episode import no_totals, run, trail_of
+from penstock.simulate.simulation import first_deployment, world_of
+from penstock.training.pretrain import model_of, pretrained, specs_of
 
 SLOW, FAST = NodeType(name="slow", speedup=1.0, price=1.0), NodeType(name="fast", speedup=2.0, price=2.0)
 TYPES = (SLOW, FAST)

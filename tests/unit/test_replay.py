@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from penstock.apps.replay import Replayer
-from penstock.apps.schedule import ByRates, ByTimes, Shape
-from penstock.apps.top_routes import END_LINE
-from penstock.apps.tuples import GeneratedTrips, Ids, RecordedTrips
+from penstock.apps.feeding.replayer import Replayer
+from penstock.apps.feeding.schedule import ByRates, ByTimes, Shape
+from penstock.apps.feeding.tuples import GeneratedTrips, Ids, RecordedTrips
+from penstock.apps.top_routes.query import END_LINE
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.runtimes.spark.feed import Feed

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from penstock.experiments.claims import Chart, Claim, Series, shown_like
+from penstock.papers.claims import Chart, Claim, Series, shown_like
 from penstock.reports.claims import claims_page
 from penstock.reports.html import Page
 from penstock.reports.summary import estimate

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from penstock.apps.paced import paced
+from penstock.apps.pacing import paced
 from penstock.control.journal import Entry, Header, Noted, Retuned, Ticked, encoded, latest_header
-from penstock.control.plain import from_plain, to_plain
+from penstock.control.plain_data import from_plain, to_plain
 from penstock.control.replay import replay
+from penstock.control.safety_settings import UNGUARDED
 from penstock.control.saved import as_plain, saved
-from penstock.control.settings import UNGUARDED
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Decision, Scale
 from penstock.domain.deployment import Replicas
@@ -23,9 +23,6 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.experiments.application_managers import APPLICATION_POLICIES, MODEL_FREE
-from penstock.experiments.controllers import PolicySpec, build_controller, header_of, operator_specs
-from penstock.experiments.retuning import configuration_of, is_tuned, job_of, moved, tuned
 from penstock.journal_file import JournalFile, read_journal
 from penstock.live.brain import Brain
 from penstock.live.run import LiveRun
@@ -33,6 +30,9 @@ from penstock.live.settings import LiveSettings
 from penstock.live.tuning import TunerProcess
 from penstock.policies.application.tuned import naive
 from penstock.runtimes.spark.cluster import NodeKind
+from penstock.simulate.application_managers import APPLICATION_POLICIES, MODEL_FREE
+from penstock.simulate.controllers import PolicySpec, build_controller, header_of, operator_specs
+from penstock.training.retuning import configuration_of, is_tuned, job_of, moved, tuned
 
 # At 100 tuples/s one replica of `second` is busy at .8: 8 / (1 - .8) = 40 ms (M/M/1), two make it
 # 8 / (1 - .4^2) = 9.5 ms (M/M/2). So a bound of 50 ms wants one, a bound of 20 ms two.

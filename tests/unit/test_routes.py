@@ -7,12 +7,12 @@ from itertools import pairwise
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock.apps.routes import (
+from penstock.apps.top_routes.ranking import (
     NEVER_S,
     Board,
     BucketWindow,
-    Change,
     Leaders,
+    NewRanking,
     Standing,
     Trip,
     cells_of,
@@ -43,7 +43,7 @@ def _trips(lines: Sequence[str]) -> Iterator[Trip]:
             yield Trip(number, 0.0, pickup, dropoff, route)
 
 
-def _answers(lines: Sequence[str], cuts: Iterable[int], in_buckets: int = 3) -> list[Change]:
+def _answers(lines: Sequence[str], cuts: Iterable[int], in_buckets: int = 3) -> list[NewRanking]:
     """What the application does with micro-batches cut at these places, in plain Python."""
     trips = list(_trips(lines))
     edges = sorted({0, len(trips), *(cut for cut in cuts if cut < len(trips))})
@@ -62,7 +62,7 @@ def _answers(lines: Sequence[str], cuts: Iterable[int], in_buckets: int = 3) -> 
     return changes
 
 
-def _rows(changes: Iterable[Change]) -> list[str]:
+def _rows(changes: Iterable[NewRanking]) -> list[str]:
     rows = []
     for cause, routes in changes:
         times = [

@@ -7,24 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.bench import plain_python as plain
+from penstock.bench.simulator import plain_twin
 from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
 from penstock.control.journal import Entry
 from penstock.control.loop import Controller, first_memory, tick
-from penstock.control.settings import UNGUARDED
+from penstock.control.safety_settings import UNGUARDED
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
-from penstock.experiments import plain
-from penstock.experiments.bench import plain_twin
-from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
-from penstock.experiments.presets import FirstReplica
-from penstock.experiments.run import first_deployment, run_spec, run_specs, world_of
-from penstock.experiments.spec import Change, Spec
 from penstock.policies.api import OperatorPolicy
 from penstock.policies.application.grant_all import GrantAll
 from penstock.runtimes.sim.operator import SimulatedOperator
+from penstock.simulate.catalogue import POLICIES, build_policy, operator_of
+from penstock.simulate.presets import FirstReplica
+from penstock.simulate.simulation import first_deployment, run_spec, run_specs, world_of
+from penstock.simulate.spec import Shift, Spec
 
 published = partial(Spec, as_published=True)
 
@@ -166,7 +166,7 @@ def test_prices_that_rise_are_paid_and_known_to_learners() -> None:
     rates = np.full(400, 60.0)
     calm = run_spec(published(policy="ql-pds"), rates, with_history=True)
     shocked = run_spec(
-        published(policy="ql-pds", price_change=Change(slot=200, factor=100)), rates, with_history=True
+        published(policy="ql-pds", price_change=Shift(slot=200, factor=100)), rates, with_history=True
     )
     assert calm.history is not None
     assert shocked.history is not None
@@ -179,7 +179,7 @@ def test_prices_that_rise_are_paid_and_known_to_learners() -> None:
 def test_a_plan_made_off_line_does_not_hear_of_new_prices(walk: Floats) -> None:
     calm = run_spec(published(policy="vi"), walk, with_history=True)
     shocked = run_spec(
-        published(policy="vi", price_change=Change(slot=2000, factor=100)), walk, with_history=True
+        published(policy="vi", price_change=Shift(slot=2000, factor=100)), walk, with_history=True
     )
     assert calm.history is not None
     assert shocked.history is not None

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from penstock.domain.errors import InputError
-from penstock.experiments.run import run_spec
-from penstock.experiments.spec import Spec
-from penstock.experiments.sweep import (
+from penstock.simulate.simulation import run_spec
+from penstock.simulate.spec import Spec
+from penstock.simulate.sweep import (
     CHUNK,
     Cell,
     Chunk,
-    Failed,
-    Finished,
+    FailedCell,
+    FinishedCell,
     Runner,
-    Workload,
+    SweptTrace,
     grid,
     read_table,
     run_chunk,
@@ -26,7 +26,7 @@ from penstock.experiments.sweep import (
 )
 
 RATES = np.abs(np.random.default_rng(5).normal(300, 100, 400)).round()
-WORKLOAD = Workload(trace="small", rates=RATES, training=RATES)
+WORKLOAD = SweptTrace(trace="small", rates=RATES, training=RATES)
 CELLS = grid(
     Spec(policy="fixed"),
     WORKLOAD,
@@ -37,13 +37,13 @@ CELLS = grid(
 )
 
 
-def one_by_one(chunks: Sequence[Chunk]) -> Iterator[list[Finished | Failed]]:
+def one_by_one(chunks: Sequence[Chunk]) -> Iterator[list[FinishedCell | FailedCell]]:
     for chunk in chunks:
         yield run_chunk(chunk, {WORKLOAD.digest: WORKLOAD})
 
 
 def stops_after(chunks_run: int) -> Runner:
-    def run(chunks: Sequence[Chunk]) -> Iterator[list[Finished | Failed]]:
+    def run(chunks: Sequence[Chunk]) -> Iterator[list[FinishedCell | FailedCell]]:
         for number, results in enumerate(one_by_one(chunks)):
             if number == chunks_run:
                 raise KeyboardInterrupt
@@ -59,7 +59,7 @@ def test_a_grid_has_every_combination_and_one_seed_where_nothing_is_left_to_chan
 
 def test_a_cell_s_name_changes_with_its_specification_and_its_trace() -> None:
     cell = CELLS[0]
-    other = Workload(trace="small", rates=RATES + 1, training=RATES)
+    other = SweptTrace(trace="small", rates=RATES + 1, training=RATES)
     assert Cell(spec=cell.spec, trace="renamed", workload=cell.workload).name == cell.name
     assert Cell(spec=cell.spec, trace="small", workload=other.digest).name != cell.name
     assert Cell(spec=Spec(policy="ql", beta=0.5), trace="small", workload=cell.workload).name not in {
@@ -93,7 +93,7 @@ def test_an_interrupted_sweep_started_again_does_only_the_rest(tmp_path: Path) -
     assert len(left) == len(CELLS) - CHUNK
     ran: list[str] = []
 
-    def watched(chunks: Sequence[Chunk]) -> Iterator[list[Finished | Failed]]:
+    def watched(chunks: Sequence[Chunk]) -> Iterator[list[FinishedCell | FailedCell]]:
         ran.extend(cell.name for chunk in chunks for cell in chunk)
         yield from one_by_one(chunks)
 

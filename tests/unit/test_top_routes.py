@@ -6,8 +6,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from penstock.apps.routes import NEVER_S
-from penstock.apps.top_routes import BEAT, LATEST, TRIP, export, top_routes, with_beats
+from penstock.apps.top_routes.query import BEAT, LATEST, TRIP, export, top_routes, with_beats
+from penstock.apps.top_routes.ranking import NEVER_S
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
 
 

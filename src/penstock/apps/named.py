@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from penstock.apps.graphs import GRAPHS
-from penstock.apps.top_routes_graph import BOUNDS_S, OBJECTIVE_S, REFRESH_DELAY_S, top_routes_graph
+from penstock.apps.paper_graphs import GRAPHS
+from penstock.apps.top_routes.graph import BOUNDS_S, OBJECTIVE_S, REFRESH_DELAY_S, top_routes_graph
 from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from penstock.bench.figure import Figure
+from penstock.bench.simulator import STAGES, run_benchmarks
 from penstock.cli import options, screen
 from penstock.domain.errors import InputError
-from penstock.experiments.bench import STAGES, Figure, run_benchmarks
 
 
 def bench(
@@ -61,22 +62,22 @@ def _benchmark(what: str, threads: int) -> tuple[int, Callable[[Callable[[str], 
     if what == "simulator":
         return STAGES, lambda stage: run_benchmarks(threads=threads, stage=stage)
     if what == "data":
-        from penstock.experiments import bench_data
+        from penstock.bench import data_pipeline as bench_data
 
         return bench_data.STAGES, lambda stage: bench_data.run_data_benchmarks(stage=stage)
     if what == "spark":
-        from penstock.experiments import bench_spark
+        from penstock.bench import taps as bench_spark
 
         return bench_spark.STAGES, lambda stage: bench_spark.run_spark_benchmarks(stage=stage)
     if what == "reconfigurations":
-        from penstock.live import bench as live
+        from penstock.bench import reconfigurations as live
 
         return live.STAGES, _reconfigurations
     raise InputError(f"bench '{what}': unknown; choose simulator, data, spark or reconfigurations")
 
 
 def _reconfigurations(stage: Callable[[str], None]) -> Iterator[Figure]:
-    from penstock.live.bench import run_reconfigurations
+    from penstock.bench.reconfigurations import run_reconfigurations
     from penstock.live.run import RunError
     from penstock.runtimes.spark.cluster import ClusterError
 

@@ -10,17 +10,17 @@ import typer
 from penstock.cli import options, screen
 from penstock.cli.compare_on_spark import MOST_ON_SPARK, on_spark
 from penstock.domain.errors import InputError
-from penstock.experiments.application_managers import (
+from penstock.files import check_can_write, write_whole
+from penstock.reports.comparison import HEADER, PolicyResults, comparison_page
+from penstock.simulate.application_managers import (
     COORDINATING,
     check_application_policy_name,
     check_tunable,
 )
-from penstock.experiments.catalogue import SEEDED, check_policy_name
-from penstock.experiments.managed import label, operators_decide, run_any
-from penstock.experiments.run import Outcome, run_specs
-from penstock.experiments.spec import Spec
-from penstock.files import check_can_write, write_whole
-from penstock.reports.comparison import HEADER, PolicyResults, comparison_page
+from penstock.simulate.catalogue import SEEDED, check_policy_name
+from penstock.simulate.managed import label, operators_decide, run_any
+from penstock.simulate.simulation import SimulationResult, run_specs
+from penstock.simulate.spec import Spec
 
 DEFAULT_SLO_MS = 50.0
 DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
@@ -188,7 +188,7 @@ def _depends_on_seed(spec: Spec) -> bool:
     return operators_decide(spec) and (spec.policy in SEEDED or spec.application_policy == "tuned")
 
 
-def _results(policy: str, outcomes: Sequence[Outcome]) -> PolicyResults:
+def _results(policy: str, outcomes: Sequence[SimulationResult]) -> PolicyResults:
     mine = [outcome for outcome in outcomes if label(outcome.spec) == policy]
     first = mine[0].history
     if first is None:

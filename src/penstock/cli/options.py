@@ -16,17 +16,17 @@ from penstock.domain.application import Path as ApplicationPath
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.domain.trace import SLOTS_PER_DAY, Trace
-from penstock.experiments.application_managers import APPLICATION_POLICIES
-from penstock.experiments.catalogue import POLICIES, TRAINING_SLOTS
-from penstock.experiments.presets import (
+from penstock.simulate.application_managers import APPLICATION_POLICIES
+from penstock.simulate.catalogue import POLICIES, TRAINING_SLOTS
+from penstock.simulate.presets import (
     SPEEDUPS,
     WORKLOADS,
     FirstReplica,
-    Workload,
+    WorkloadPreset,
     workload_named,
     workload_of_trace,
 )
-from penstock.experiments.spec import Change, Spec
+from penstock.simulate.spec import Shift, Spec
 
 SYNTHETIC_SLOTS = 28 * SLOTS_PER_DAY
 
@@ -269,7 +269,7 @@ def for_policy(inputs: Inputs, policy: str, *, seed: int = 1) -> Spec:
 
 def _workload(
     trace: Trace, preset: str | None, service_rate: float | None, max_rate: float | None
-) -> Workload:
+) -> WorkloadPreset:
     if preset is not None:
         return workload_named(preset)
     named = workload_of_trace("taxi" if trace.name == DAY_AND_WEEK else trace.name)
@@ -280,7 +280,7 @@ def _workload(
             f"trace '{trace.name}': no preset of that name; give --service-rate (tuples/s one replica "
             f"can process) or --preset {'|'.join(WORKLOADS)}"
         )
-    return Workload(
+    return WorkloadPreset(
         service_rate=service_rate,
         max_rate=max(float(trace.rates.max()), 1.0) if max_rate is None else max_rate,
     )
@@ -313,7 +313,7 @@ def _path_limit(text: str) -> tuple[ApplicationPath, float]:
         ) from None
 
 
-def _change(option: str, text: str | None, slots: int) -> Change | None:
+def _change(option: str, text: str | None, slots: int) -> Shift | None:
     if text is None:
         return None
     factor, at, when = text.partition("@")
@@ -321,7 +321,7 @@ def _change(option: str, text: str | None, slots: int) -> Change | None:
         moment = float(when)
         if moment < 0:
             raise InputError("slots count from 0")
-        change = Change(slot=int(moment * slots if moment < 1 else moment), factor=float(factor))
+        change = Shift(slot=int(moment * slots if moment < 1 else moment), factor=float(factor))
     except InputError as problem:
         raise InputError(f"{option} '{text}': {problem}") from None
     except (ValueError, OverflowError):

@@ -11,7 +11,7 @@ from penstock.domain.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.control.journal import Header
-    from penstock.control.settings import Order
+    from penstock.control.orders import Order
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -28,7 +28,7 @@ def pause(
     minutes: Annotated[float, typer.Option("--minutes", help="Change nothing for so long.")] = 10.0,
 ) -> None:
     """Let replicas be as they are for a while."""
-    from penstock.control.settings import Pause
+    from penstock.control.orders import Pause
 
     if not 0 < minutes < float("inf"):
         raise InputError(f"--minutes {minutes}: a pause takes some time, and ends")
@@ -39,7 +39,7 @@ def pause(
 @app.command()
 def resume(run: RunArgument) -> None:
     """End a pause early."""
-    from penstock.control.settings import Resume
+    from penstock.control.orders import Resume
 
     _header(run)
     _give(run, Resume(), "resumed")
@@ -57,7 +57,7 @@ def override(
 
     Example: penstock order override out/run heavy 3
     """
-    from penstock.control.settings import Override
+    from penstock.control.orders import Override
     from penstock.domain.deployment import Replicas
 
     header = _header(run)
@@ -80,14 +80,14 @@ def override(
 @app.command()
 def lift(run: RunArgument, operator: Annotated[str, typer.Argument(help="The operator.")]) -> None:
     """Let the policies decide about an operator again."""
-    from penstock.control.settings import Lift
+    from penstock.control.orders import Lift
 
     chain = _chain(_header(run), operator)
     _give(run, Lift(operator=chain), f"{chain}: decided by its policy again")
 
 
 def _give(run: Path, order: "Order", said: str) -> None:
-    from penstock.live.orders import ORDERS, give
+    from penstock.live.inbox import ORDERS, give
 
     give(run / "work" / ORDERS, order)
     screen.out.print(f"{said}; obeyed at the next interval")

@@ -11,9 +11,9 @@ import typer
 from penstock.cli import options, screen
 from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
-from penstock.experiments.claims import Chart, Claim, Progress, Traces
-from penstock.experiments.reproductions import REPRODUCTIONS
 from penstock.files import check_can_write, write_whole
+from penstock.papers.claims import Chart, Claim, Progress, Traces
+from penstock.papers.reproductions import REPRODUCTIONS
 from penstock.reports.claims import claims_page
 
 _USUAL_PLACES = ("../shared/data", "data", ".")

@@ -143,10 +143,10 @@ def run(
 
     While it runs, `penstock order pause my-run` and the like tell its controller what to do.
     """
-    from penstock.control.reconfiguration import Method
     from penstock.live.applications import Load, application, export_results, feeder
     from penstock.live.run import LiveRun, RunError
     from penstock.live.settings import LiveSettings, node_kinds
+    from penstock.reconfigure.words import Method
     from penstock.runtimes.spark.cluster import ClusterError
 
     if input_file is not None and not input_file.is_file():

@@ -11,12 +11,12 @@ import typer
 from penstock.cli import options, screen
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
-from penstock.experiments.application_managers import check_application_policy_name
-from penstock.experiments.catalogue import check_policy_name
-from penstock.experiments.hosts import hosts_of
-from penstock.experiments.managed import label, operators_decide, run_any
-from penstock.experiments.run import Outcome
 from penstock.files import check_can_write, write_whole
+from penstock.simulate.application_managers import check_application_policy_name
+from penstock.simulate.catalogue import check_policy_name
+from penstock.simulate.hosts import hosts_of
+from penstock.simulate.managed import label, operators_decide, run_any
+from penstock.simulate.simulation import SimulationResult
 
 
 def simulate(
@@ -141,7 +141,7 @@ def _speed(slots_per_s: float) -> str:
     return f"{slots_per_s / 1e6:.1f} M slots/s" if slots_per_s >= 1e5 else f"{slots_per_s:,.0f} slots/s"
 
 
-def as_json(outcome: Outcome, trace: Trace) -> dict[str, Any]:
+def as_json(outcome: SimulationResult, trace: Trace) -> dict[str, Any]:
     """What others script against."""
     spec = outcome.spec
     return {
@@ -167,7 +167,7 @@ def as_json(outcome: Outcome, trace: Trace) -> dict[str, Any]:
     }
 
 
-def _history_csv(outcome: Outcome, trace: Trace) -> str:
+def _history_csv(outcome: SimulationResult, trace: Trace) -> str:
     happened = outcome.history
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")

@@ -8,11 +8,11 @@ import typer
 from penstock.cli import options, screen
 from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
-from penstock.experiments.catalogue import check_policy_name
-from penstock.experiments.presets import PAPER, scenario
+from penstock.simulate.catalogue import check_policy_name
+from penstock.simulate.presets import PAPER, scenario
 
 if TYPE_CHECKING:
-    from penstock.experiments.sweep import Cell
+    from penstock.simulate.sweep import Cell
 
 
 def sweep(
@@ -49,9 +49,9 @@ def sweep(
     Example: penstock sweep --trace taxi.txt --policies ql,ql-pds --infrastructures A:3,B:3 --out table
     """
     from penstock.data.session import spark_session
-    from penstock.experiments.sweep import Workload, grid, unfinished
-    from penstock.experiments.sweep import sweep as run_sweep
-    from penstock.experiments.sweep_runners import on_spark
+    from penstock.simulate.sweep import SweptTrace, grid, unfinished
+    from penstock.simulate.sweep import sweep as run_sweep
+    from penstock.simulate.sweep_runners import on_spark
 
     names, places, sizes = (_listed(given) for given in (policies, infrastructures, max_replicas))
     for name in names:
@@ -59,7 +59,7 @@ def sweep(
     for place in places:
         scenario(place, PAPER)
     cells: list[Cell] = []
-    workloads: dict[str, Workload] = {}
+    workloads: dict[str, SweptTrace] = {}
     for path in trace:
         inputs = options.gather(
             trace=path,
@@ -76,7 +76,9 @@ def sweep(
             weights=weights,
             as_published=as_published,
         )
-        workload = Workload(trace=inputs.trace.name, rates=inputs.trace.rates, training=inputs.training.rates)
+        workload = SweptTrace(
+            trace=inputs.trace.name, rates=inputs.trace.rates, training=inputs.training.rates
+        )
         workloads[workload.digest] = workload
         cells += grid(
             inputs.base,

@@ -15,8 +15,8 @@ from penstock.data.synthetic import DAY_AND_WEEK, RATES, synthetic_trace
 from penstock.data.traces import read_trace, trace_text
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
-from penstock.experiments.presets import workload_of_trace
 from penstock.files import check_can_write, write_whole
+from penstock.simulate.presets import workload_of_trace
 
 app = typer.Typer(help="Make, build and describe arrival traces.", no_args_is_help=True)
 

@@ -49,7 +49,7 @@ class ManagersMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Round:
     """One round: what was decided where, what was asked for, what was granted."""
 
     decisions: Mapping[str, Decision]
@@ -72,12 +72,12 @@ def decide(
     *,
     nodes: Mapping[str, NodeObservation] | None = None,
     hosts: Hosts | None = None,
-) -> tuple[Outcome, ManagersMemory]:
+) -> tuple[Round, ManagersMemory]:
     """One round of all managers. `rngs` has one per managed operator and per node, and `PLACING`."""
     resting = memory.changed_at_s is not None and seen.at_s - memory.changed_at_s < managers.rest_s
     if resting:
         why = f"resting until {managers.rest_s:g} s after the last change"
-        return Outcome(
+        return Round(
             decisions={o.operator: Hold(why) for o in seen.operators}, requests=(), verdict=Verdict(())
         ), memory
     decisions: dict[str, Decision] = {}
@@ -98,7 +98,7 @@ def decide(
     due = memory.granted_at_s is None or seen.at_s - memory.granted_at_s >= managers.application_period_s
     if not due:
         waiting = tuple(Refused(request, "the Application Manager runs later") for request in requests)
-        return Outcome(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
+        return Round(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
     verdict, state = managers.application.grant(memory.application, requests, seen)
     decisions |= verdict.decisions
     if nodes is not None and hosts is not None:
@@ -110,7 +110,7 @@ def decide(
         granted_at_s=seen.at_s,
         changed_at_s=seen.at_s if verdict.granted else memory.changed_at_s,
     )
-    return Outcome(decisions=decisions, requests=tuple(requests), verdict=verdict), memory
+    return Round(decisions=decisions, requests=tuple(requests), verdict=verdict), memory
 
 
 def _is_due(managers: Managers, memory: ManagersMemory, operator: str, at_s: float) -> bool:

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, get_args
 
-from penstock.control.plain import from_plain, to_plain
+from penstock.control.orders import Order
+from penstock.control.plain_data import from_plain, to_plain
 from penstock.control.plan import Plan
-from penstock.control.reconfiguration import Command, Event, Record
-from penstock.control.settings import Order, SafetySettings
+from penstock.control.safety_settings import SafetySettings
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation
+from penstock.reconfigure.words import Command, Event, Record
 
 SCHEMA = 1
 

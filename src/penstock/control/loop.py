@@ -10,10 +10,11 @@ from numpy.random import Generator, default_rng
 from penstock.control.hierarchy import PLACING, Managers, ManagersMemory, decide
 from penstock.control.hierarchy import first_memory as managers_memory
 from penstock.control.journal import Ticked
+from penstock.control.orders import Order
 from penstock.control.plan import Plan
 from penstock.control.ports import Actuator, Journal, Monitor
 from penstock.control.safety import admit
-from penstock.control.settings import Order, SafetySettings
+from penstock.control.safety_settings import SafetySettings
 from penstock.control.watch import SafetyMemory, carried_out, obey
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation

@@ -8,7 +8,7 @@ kept as `Refused` with a sentence that has the numbers in it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.control.settings import SafetySettings
+from penstock.control.safety_settings import SafetySettings
 from penstock.control.watch import SafetyMemory, Track, noticed, plausible
 from penstock.domain.decision import Decision
 from penstock.domain.deployment import Replicas

@@ -10,7 +10,7 @@ from numpy.random import PCG64, Generator
 
 from penstock.control.hierarchy import ManagersMemory
 from penstock.control.loop import Controller, ControllerMemory
-from penstock.control.plain import from_plain, packed, to_plain, unpacked
+from penstock.control.plain_data import from_plain, packed, to_plain, unpacked
 from penstock.control.watch import SafetyMemory
 from penstock.domain.errors import InputError
 from penstock.policies.kernel import is_compiled

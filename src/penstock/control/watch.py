@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from math import inf, isnan
 from typing import Any
 
-from penstock.control.settings import METRICS, Lift, Order, Override, Pause, Resume, SafetySettings
+from penstock.control.orders import Lift, Order, Override, Pause, Resume
+from penstock.control.safety_settings import METRICS, SafetySettings
 from penstock.domain.decision import Decision, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation

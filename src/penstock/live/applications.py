@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from penstock.apps.graphs import GRAPHS, graph_named
-from penstock.apps.paced import paced
-from penstock.apps.replay import Replayer
-from penstock.apps.schedule import ByRates, ByTimes, Schedule, Shape
-from penstock.apps.top_routes import RESULTS, SOURCE, export, top_routes
-from penstock.apps.tuples import GeneratedTrips, Ids, RecordedTrips, Tuples
-from penstock.control.reconfiguration import Method
+from penstock.apps.feeding.replayer import Replayer
+from penstock.apps.feeding.schedule import ByRates, ByTimes, Schedule, Shape
+from penstock.apps.feeding.tuples import GeneratedTrips, Ids, RecordedTrips, Tuples
+from penstock.apps.pacing import paced
+from penstock.apps.paper_graphs import GRAPHS, graph_named
+from penstock.apps.top_routes.query import RESULTS, SOURCE, export, top_routes
 from penstock.data.traces import read_trace
 from penstock.domain.application import Application, Operator, pipeline
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 from penstock.domain.trace import Trace
 from penstock.live.run import FeederOf
+from penstock.reconfigure.words import Method
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.stream_log import StreamLog
 from penstock.runtimes.spark.topology import App

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 from penstock.control.journal import Noted, Ticked
 from penstock.control.loop import Controller, ControllerMemory, plan
 from penstock.control.plan import Plan
-from penstock.control.settings import SafetySettings
+from penstock.control.safety_settings import SafetySettings
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
-from penstock.experiments.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 from penstock.journal_file import JournalFile
 from penstock.live.settings import MODEL_FREE
 from penstock.runtimes.spark.executors import Executor, executors
 from penstock.runtimes.spark.measures import skew, utilisations, waits
+from penstock.simulate.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,36 +6,36 @@ from dataclasses import replace
 
 from penstock.control.journal import Header, Noted, Remembered, Ticked, latest_header
 from penstock.control.loop import Controller, ControllerMemory, plan
-from penstock.control.plain import from_plain
+from penstock.control.plain_data import from_plain
 from penstock.control.plan import Plan
 from penstock.control.ports import Journal
+from penstock.control.safety_settings import SafetySettings
 from penstock.control.saved import as_plain, of_plain, restored, saved
-from penstock.control.settings import SafetySettings
 from penstock.control.watch import noticed
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.domain.observation import ApplicationObservation
 from penstock.domain.request import Request, ScaleIn, ScaleOut, Verdict
-from penstock.experiments.application_managers import TUNED
-from penstock.experiments.controllers import (
-    OperatorSpec,
-    PolicySpec,
-    build_controller,
-    header_of,
-    operator_specs,
-)
-from penstock.experiments.pretrain import model_of, pretrained, specs_of
-from penstock.experiments.retuning import Deciding, is_tuned
 from penstock.files import write_whole
 from penstock.journal_file import read_journal
-from penstock.live.orders import ORDERS, obeyed, pending
+from penstock.live.inbox import ORDERS, obeyed, pending
 from penstock.live.record import Interval
 from penstock.live.settings import LiveSettings
 from penstock.live.tuning import Retuning, Tuner, TunerProcess
 from penstock.perf.calibration import SystemModel
 from penstock.policies.application.tuned import naive
 from penstock.runtimes.spark.topology import App
+from penstock.simulate.application_managers import TUNED
+from penstock.simulate.controllers import (
+    OperatorSpec,
+    PolicySpec,
+    build_controller,
+    header_of,
+    operator_specs,
+)
+from penstock.training.pretrain import model_of, pretrained, specs_of
+from penstock.training.retuning import Deciding, is_tuned
 
 
 def compile_policy(settings: LiveSettings) -> None:

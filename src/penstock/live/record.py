@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from penstock.control.reconfiguration import Outcome, Record
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation
+from penstock.reconfigure.words import Ending, Record
 from penstock.runtimes.spark.measures import waits
 
 
@@ -67,7 +67,7 @@ def summary(
             prices = zip(operator.replicas.counts, node_types, strict=True)
             cost += sum(count * kind.price for count, kind in prices) * length_s / 3600
     overall = waits([(0.0, tuple((-response_s, tuples) for response_s, tuples in took))])
-    changes = [record for record in records if record.outcome in (Outcome.DONE, Outcome.PARTLY)]
+    changes = [record for record in records if record.outcome in (Ending.DONE, Ending.PARTLY)]
     return Summary(
         application=application,
         policy=policy,

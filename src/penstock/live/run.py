@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.control.journal import Noted, Reconfigured
-from penstock.control.reconfiguration import Record
 from penstock.domain.errors import InputError
 from penstock.domain.request import Verdict
-from penstock.experiments.application_managers import check_manager
 from penstock.journal_file import JournalFile
 from penstock.live.brain import Brain, compile_policy, response_time_of
 from penstock.live.record import Interval, Summary, row, summary
 from penstock.live.settings import LiveSettings
+from penstock.reconfigure.words import Record
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, Worker, check_master
 from penstock.runtimes.spark.feed import Feed
@@ -27,6 +26,7 @@ from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.running import RunningApp
 from penstock.runtimes.spark.session import session
 from penstock.runtimes.spark.topology import App
+from penstock.simulate.application_managers import check_manager
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

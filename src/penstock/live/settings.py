@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 
-from penstock.control.settings import SafetySettings
+from penstock.control.safety_settings import SafetySettings
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
-from penstock.experiments.application_managers import (
+from penstock.runtimes.spark.cluster import NodeKind
+from penstock.simulate.application_managers import (
     COORDINATING,
     GRANT_ALL,
     check_application_policy_name,
     check_tunable,
     who_decides,
 )
-from penstock.experiments.application_managers import MODEL_FREE as MODEL_FREE_MANAGERS
-from penstock.experiments.catalogue import WITHOUT_BOUNDS, check_policy_name
-from penstock.runtimes.spark.cluster import NodeKind
+from penstock.simulate.application_managers import MODEL_FREE as MODEL_FREE_MANAGERS
+from penstock.simulate.catalogue import WITHOUT_BOUNDS, check_policy_name
 
 # Policies that decide by what they measure alone need no model of the operator to start with.
 MODEL_FREE = WITHOUT_BOUNDS | {"fixed"}

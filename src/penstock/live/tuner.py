@@ -7,8 +7,8 @@ from pathlib import Path
 
 from penstock.control.journal import Header, decoded, encoded
 from penstock.domain.errors import InputError
-from penstock.experiments.retuning import tuned
 from penstock.files import write_whole
+from penstock.training.retuning import tuned
 
 _NICE = 10  # the application goes first
 

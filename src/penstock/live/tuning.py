@@ -16,8 +16,8 @@ from penstock.control.journal import Header, Noted, Retuned, decoded, encoded
 from penstock.control.ports import Journal
 from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation
-from penstock.experiments.retuning import STAYS, Deciding, job_of, moved, swapped
 from penstock.files import write_whole
+from penstock.training.retuning import STAYS, Deciding, job_of, moved, swapped
 
 MONITORED = 2_000  # latest intervals that make the model
 

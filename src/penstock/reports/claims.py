@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from penstock.experiments.claims import Chart
+from penstock.papers.claims import Chart
 from penstock.reports.figures import chart_figure, printed_against_measured
 from penstock.reports.html import Page
 

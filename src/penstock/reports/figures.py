@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from penstock.compiled import Floats
 from penstock.domain.trace import SLOTS_PER_DAY
-from penstock.experiments.claims import Chart
+from penstock.papers.claims import Chart
 
 # Okabe and Ito's palette without its yellow: told apart by colour-blind readers, and on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")

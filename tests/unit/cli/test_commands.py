@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from penstock.bench.figure import Figure
 from penstock.control.journal import Ticked
 from penstock.control.loop import plan
-from penstock.control.settings import UNGUARDED
+from penstock.control.safety_settings import UNGUARDED
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.experiments.bench import Figure
-from penstock.experiments.claims import Claim, Findings
-from penstock.experiments.controllers import OperatorSpec, PolicySpec, build_controller, header_of
-from penstock.experiments.reproductions import Reproduction
 from penstock.journal_file import JournalFile
+from penstock.papers.claims import Claim, Findings
+from penstock.papers.reproductions import Reproduction
+from penstock.simulate.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 
 Run = Callable[..., tuple[int, str, str]]
 

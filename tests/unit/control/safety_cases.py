@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.control.safety import Admitted, admit
-from penstock.control.settings import UNGUARDED, SafetySettings
+from penstock.control.safety_settings import UNGUARDED, SafetySettings
 from penstock.control.watch import SafetyMemory, carried_out
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas

@@ -24,24 +24,25 @@ from penstock.control.journal import (
     encoded,
     latest_header,
 )
+from penstock.control.orders import Override, Pause
 from penstock.control.plan import Plan
-from penstock.control.reconfiguration import (
-    AcquireNode,
-    Change,
-    Failed,
-    Method,
-    NewReplica,
-    Outcome,
-    Record,
-    StopQuery,
-)
-from penstock.control.settings import Override, Pause, SafetySettings, Window
+from penstock.control.safety_settings import SafetySettings, Window
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
 from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut, Verdict
 from penstock.journal_file import JournalFile, read_journal
+from penstock.reconfigure.words import (
+    AcquireNode,
+    Change,
+    Ending,
+    Failed,
+    Method,
+    NewReplica,
+    Record,
+    StopQuery,
+)
 
 number = st.floats(allow_nan=False)
 maybe = st.none() | number
@@ -117,7 +118,7 @@ RECORD = Record(
     operator="count",
     method=Method.PAUSE_AND_RESUME,
     change=Change(add=(NewReplica(node_type=1),), remove=("a",), partitions=8),
-    outcome=Outcome.PARTLY,
+    outcome=Ending.PARTLY,
     granted_at_s=1.0,
     ended_at_s=9.5,
     node_ready_at_s=3.0,

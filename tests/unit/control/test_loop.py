@@ -13,9 +13,10 @@ from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
 from penstock.control.journal import Entry, Header, Remembered, Ticked, decoded, encoded
 from penstock.control.loop import Controller, ControllerMemory, first_memory, plan, tick
+from penstock.control.orders import Override, Pause
 from penstock.control.replay import replay
+from penstock.control.safety_settings import UNGUARDED, SafetySettings
 from penstock.control.saved import as_plain, of_plain, restored, saved
-from penstock.control.settings import UNGUARDED, Override, Pause, SafetySettings
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
@@ -23,9 +24,6 @@ from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Request, Verdict
-from penstock.experiments.catalogue import POLICIES, build_policy, operator_of
-from penstock.experiments.run import first_deployment, world_of
-from penstock.experiments.spec import Spec
 from penstock.perf.deployments import deployments
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import m_m_1
@@ -35,6 +33,9 @@ from penstock.policies.operator.node_choice import NodeChoice
 from penstock.policies.operator.threshold import Threshold
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
 from penstock.runtimes.sim.operator import SimulatedOperator
+from penstock.simulate.catalogue import POLICIES, build_policy, operator_of
+from penstock.simulate.simulation import first_deployment, world_of
+from penstock.simulate.spec import Spec
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from penstock.control.plain import from_plain, packed, to_plain, unpacked
+from penstock.control.plain_data import from_plain, packed, to_plain, unpacked
 from penstock.domain.errors import InputError
 from penstock.policies.application.token_bucket import Bucket, Token
 

@@ -2,8 +2,11 @@
 
 import pytest
 
-from penstock.control.protocol import change_of, outstanding, settled, step
-from penstock.control.reconfiguration import (
+from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.request import Migrate, ScaleIn, ScaleOut
+from penstock.reconfigure.protocol import change_of, outstanding, settled, step
+from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,
     Change,
@@ -12,6 +15,7 @@ from penstock.control.reconfiguration import (
     CopyCheckpoint,
     Decommission,
     Elapsed,
+    Ending,
     Event,
     Failed,
     FirstTaskSeen,
@@ -22,7 +26,6 @@ from penstock.control.reconfiguration import (
     Method,
     NewReplica,
     NodeReady,
-    Outcome,
     Record,
     ReleaseNode,
     Repartitioned,
@@ -40,9 +43,6 @@ from penstock.control.reconfiguration import (
     StopQuery,
     Stranded,
 )
-from penstock.domain.deployment import Replicas
-from penstock.domain.errors import InputError
-from penstock.domain.request import Migrate, ScaleIn, ScaleOut
 
 A, B = Replica(name="a", node_type=0, node="n1"), Replica(name="b", node_type=0, node="n2")
 NEW = Replica(name="new", node_type=0)
@@ -83,7 +83,7 @@ def test_a_live_addition_is_acquire_ready_first_task() -> None:
     assert isinstance(state, Settled)
     assert names(state) == ["a", "b", "new"]
     assert (record.granted_at_s, record.node_ready_at_s, record.first_task_at_s) == (10.0, 25.0, 31.0)
-    assert (record.outcome, record.downtime_s, record.state_moved_bytes) == (Outcome.DONE, 0.0, None)
+    assert (record.outcome, record.downtime_s, record.state_moved_bytes) == (Ending.DONE, 0.0, None)
 
 
 def test_a_live_removal_is_decommission_left_release() -> None:
@@ -112,7 +112,7 @@ def test_a_migration_whose_node_never_comes_leaves_everything_as_it_was() -> Non
     state, commands, (record,) = played(state, Elapsed(at_s=240.0))
     assert commands == [CancelAcquire(ticket=2)]
     assert state.fleet.replicas == (A, B)
-    assert record.outcome is Outcome.GAVE_UP
+    assert record.outcome is Ending.GAVE_UP
     assert record.trouble[0] == "node of type 1, try 1: not there within 120 s"
 
 
@@ -135,7 +135,7 @@ def test_of_two_nodes_asked_for_the_one_that_came_stays() -> None:
         Failed(command=AcquireNode(ticket=3, node_type=0), reason="no quota", at_s=8.0),
     )
     assert names(state) == ["a", "b", "new"]
-    assert record.outcome is Outcome.PARTLY
+    assert record.outcome is Ending.PARTLY
 
 
 def test_an_operator_without_data_is_not_waited_for() -> None:
@@ -143,7 +143,7 @@ def test_an_operator_without_data_is_not_waited_for() -> None:
         found(), ADD_ONE, NodeReady(ticket=1, replica=NEW, at_s=20.0), Elapsed(at_s=80.0)
     )
     assert isinstance(state, Settled)
-    assert record.outcome is Outcome.DONE
+    assert record.outcome is Ending.DONE
     assert record.first_task_at_s is None
 
 
@@ -172,13 +172,13 @@ def test_pause_and_resume_stops_copies_repartitions_and_starts() -> None:
     state, _, (record,) = played(state, FirstTaskSeen(replica="new", at_s=33.0))
     assert state.fleet.partitions == 8
     assert (record.downtime_s, record.state_moved_bytes) == (8.0, 1000)
-    assert (record.outcome, record.first_task_at_s) == (Outcome.DONE, 33.0)
+    assert (record.outcome, record.first_task_at_s) == (Ending.DONE, 33.0)
 
 
 def test_the_same_number_of_partitions_is_nothing_to_do_and_no_error() -> None:
     same = Change(partitions=4)
     state, commands, (record,) = played(PAUSED, Granted(change=same, at_s=1.0))
-    assert (state, commands, record.outcome) == (PAUSED, [], Outcome.DONE)
+    assert (state, commands, record.outcome) == (PAUSED, [], Ending.DONE)
     with_a_replica = Change(add=(NewReplica(node_type=0),), partitions=4)
     state, commands, _ = played(
         PAUSED,
@@ -199,7 +199,7 @@ def test_the_same_number_of_partitions_is_nothing_to_do_and_no_error() -> None:
 )
 def test_repartitioning_is_refused_where_it_would_block_the_checkpoint(state: State, why: str) -> None:
     after, commands, (record,) = played(state, TO_EIGHT)
-    assert (after, commands, record.outcome) == (state, [], Outcome.REFUSED)
+    assert (after, commands, record.outcome) == (state, [], Ending.REFUSED)
     assert why in record.trouble[0]
 
 
@@ -215,7 +215,7 @@ def test_a_failed_repartitioning_is_run_again_with_the_same_number_then_undone_f
     assert commands == [Decommission(replica="new")]  # what was added for it goes again
     state, commands, (record,) = played(state, Left(replica="new", at_s=42.0))
     assert (names(state), state.fleet.partitions) == (["a", "b"], 4)
-    assert (record.outcome, record.downtime_s, record.state_moved_bytes) == (Outcome.GAVE_UP, 18.0, None)
+    assert (record.outcome, record.downtime_s, record.state_moved_bytes) == (Ending.GAVE_UP, 18.0, None)
 
 
 def test_a_query_that_does_not_start_with_new_partitions_starts_with_the_old() -> None:
@@ -239,9 +239,9 @@ def test_a_query_that_never_starts_again_is_left_to_a_person_with_the_reason() -
     )
     assert isinstance(state, Stranded)
     assert state.reason == "restarting, try 2: disk full"
-    assert record.outcome is Outcome.STRANDED
+    assert record.outcome is Ending.STRANDED
     _, _, (refused,) = played(state, ADD_ONE)
-    assert refused.outcome is Outcome.REFUSED
+    assert refused.outcome is Ending.REFUSED
 
 
 def test_a_lost_replica_is_replaced_without_being_asked() -> None:
@@ -264,7 +264,7 @@ def test_when_all_are_lost_in_the_middle_of_a_change_one_is_acquired_again() -> 
         Lost(replica="a", at_s=2.0),
     )
     assert commands == [ReleaseNode(replica="a"), AcquireNode(ticket=1, node_type=0)]
-    assert record.outcome is Outcome.DONE
+    assert record.outcome is Ending.DONE
     failed = (Failed(command=AcquireNode(ticket=t, node_type=0), reason="no", at_s=3.0) for t in (1, 2))
     state, _, (record,) = played(state, *failed)
     assert isinstance(state, Stranded)
@@ -285,7 +285,7 @@ def test_the_last_replica_is_never_sent_away() -> None:
     )
     assert commands == [ReleaseNode(replica="a")]
     assert names(state) == ["b"]
-    assert record.outcome is Outcome.GAVE_UP
+    assert record.outcome is Ending.GAVE_UP
 
 
 def test_a_replica_that_was_asked_to_go_and_is_the_last_by_now_is_not_asked_again() -> None:
@@ -297,7 +297,7 @@ def test_a_replica_that_was_asked_to_go_and_is_the_last_by_now_is_not_asked_agai
     )
     assert commands == []
     assert names(state) == ["b"]
-    assert record.outcome is Outcome.GAVE_UP
+    assert record.outcome is Ending.GAVE_UP
     # It goes nevertheless: then it is replaced.
     _, commands, _ = played(state, Left(replica="b", at_s=70.0))
     assert commands == [ReleaseNode(replica="b"), AcquireNode(ticket=1, node_type=0)]

@@ -6,16 +6,8 @@ from typing import Any
 import pytest
 from safety_cases import Chain, app, one, only
 
-from penstock.control.settings import (
-    UNGUARDED,
-    Lift,
-    Order,
-    Override,
-    Pause,
-    Resume,
-    SafetySettings,
-    Window,
-)
+from penstock.control.orders import Lift, Order, Override, Pause, Resume
+from penstock.control.safety_settings import UNGUARDED, SafetySettings, Window
 from penstock.control.watch import SafetyMemory, obey
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError

@@ -11,7 +11,7 @@ from penstock.control.hierarchy import EXCHANGE, Managers, decide, first_memory
 from penstock.control.loop import Controller, plan
 from penstock.control.loop import first_memory as controller_memory
 from penstock.control.plan import Plan
-from penstock.control.settings import UNGUARDED
+from penstock.control.safety_settings import UNGUARDED
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError

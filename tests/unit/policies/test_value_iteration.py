@@ -12,7 +12,7 @@ from penstock.domain.errors import InputError
 from penstock.perf.deployments import replicas_at
 from penstock.perf.queueing import m_m_1
 from penstock.policies.kernel import copied, step
-from penstock.policies.operator.value_iteration import Plan, ValueIteration
+from penstock.policies.operator.value_iteration import ValueIteration, ValuePlan
 from penstock.testing.operator_policy import same
 
 LEVELS = 3
@@ -142,7 +142,7 @@ def test_a_looser_tolerance_stops_earlier_within_its_error_bound() -> None:
 def test_a_plan_does_not_change_with_what_is_seen() -> None:
     policy = planner((1.0,), 3, training())
     plan = policy.initial()
-    before: Plan = copied(plan)
+    before: ValuePlan = copied(plan)
     for rate in training(50):
         step(
             plan, seen(at(policy.deployments, 2), float(rate), response_time_s=0.5), np.random.default_rng(1)

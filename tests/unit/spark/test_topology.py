@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from penstock.control.reconfiguration import Method
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
+from penstock.reconfigure.words import Method
 from penstock.runtimes.spark.topology import App, StreamOf
 
 

@@ -29,12 +29,12 @@ from penstock.perf.latency import check_objective
 from penstock.policies.application.requests import decided_above
 from penstock.policies.kernel import Seen, copied, is_measured, step
 from penstock.policies.operator.model_based import SWEEPS, ModelLearner, Sweeps, model_learner
-from penstock.policies.operator.value_iteration import Plan, planned
+from penstock.policies.operator.value_iteration import ValuePlan, planned
 from penstock.policies.rl.post_decision import greedy_reason
 from penstock.policies.rl.problem import Problem, level_of, operator_problem
 from penstock.policies.rl.schedules import schedule
 
-K = TypeVar("K", Plan, ModelLearner)
+K = TypeVar("K", ValuePlan, ModelLearner)
 
 _NEVER_DRAWN_FROM = np.random.default_rng(0)  # planner and learner are greedy
 
@@ -135,14 +135,14 @@ class CentralisedManager(Generic[K]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CentralisedMdp(CentralisedManager[Plan]):
+class CentralisedMdp(CentralisedManager[ValuePlan]):
     """Plans once over the joint space with everything known, then follows the plan."""
 
     transitions: Floats  # P(l'|l)
     violation_costs: Floats  # per (joint deployment, level)
     tolerance: float = 1e-4  # largest change of any value in the last sweep
 
-    def initial(self) -> Plan:
+    def initial(self) -> ValuePlan:
         return planned(
             self.problem, self.transitions, self.violation_costs, gamma=self.gamma, tolerance=self.tolerance
         )

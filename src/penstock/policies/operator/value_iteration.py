@@ -27,7 +27,7 @@ from penstock.policies.rl.problem import Problem, level_of, levels_of
 from penstock.policies.rl.tables import ValueTable
 
 
-class Plan(NamedTuple):
+class ValuePlan(NamedTuple):
     """The values of all post-decision states, and what it took to find them."""
 
     values: PostDecision
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValueIteration(CompiledPolicy[Plan]):
+class ValueIteration(CompiledPolicy[ValuePlan]):
     """Plans once, then follows the plan."""
 
     problem: Problem
@@ -48,7 +48,7 @@ class ValueIteration(CompiledPolicy[Plan]):
     def __post_init__(self) -> None:
         need_enumeration(self.problem, "vi")
 
-    def initial(self) -> Plan:
+    def initial(self) -> ValuePlan:
         p = self.problem
         return planned(
             p,
@@ -58,21 +58,21 @@ class ValueIteration(CompiledPolicy[Plan]):
             tolerance=self.tolerance,
         )
 
-    def informed(self, memory: Plan, before: Deployments, after: Deployments) -> Plan:
+    def informed(self, memory: ValuePlan, before: Deployments, after: Deployments) -> ValuePlan:
         return memory  # planned off-line, with the prices of that day
 
-    def explain(self, memory: Plan, seen: Seen) -> str:
+    def explain(self, memory: ValuePlan, seen: Seen) -> str:
         return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))
 
 
 def planned(
     problem: Problem, known_transitions: Floats, unknown: Floats, *, gamma: float, tolerance: float
-) -> Plan:
+) -> ValuePlan:
     """The plan for known transitions of the level and known violation costs of (deployment, level)."""
     values = post_decision(problem, writes=0)
     scratch = np.empty((2, problem.levels))
     sweeps = iterate(problem, values.v, known_transitions.T.copy(), unknown, gamma, tolerance, scratch)
-    return Plan(values, np.ones(1), int(sweeps))
+    return ValuePlan(values, np.ones(1), int(sweeps))
 
 
 @compiled_allocating
@@ -103,8 +103,8 @@ def iterate(
     return sweeps
 
 
-@step_of(Plan)
-def follow_plan(me: Plan, seen: Seen, rng: Generator) -> tuple[int, float]:
+@step_of(ValuePlan)
+def follow_plan(me: ValuePlan, seen: Seen, rng: Generator) -> tuple[int, float]:
     problem = me.values.problem
     action, least, stay = best_action(me.values, seen.deployment, level_of(problem, seen.rate))
     return after(problem.deployments, seen.deployment, action), score(me.largest_gain, stay, least, least)

@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.control.protocol import change_of, outstanding, settled, step
-from penstock.control.reconfiguration import (
+from penstock.domain.request import Migrate, Verdict
+from penstock.reconfigure.protocol import change_of, outstanding, settled, step
+from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,
     Command,
@@ -50,7 +51,6 @@ from penstock.control.reconfiguration import (
     StopQuery,
     Stranded,
 )
-from penstock.domain.request import Migrate, Verdict
 from penstock.runtimes.spark.cluster import Nodes, Worker
 from penstock.runtimes.spark.executors import Executor, executors
 from penstock.runtimes.spark.java import telling_line

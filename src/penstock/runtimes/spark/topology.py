@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.control.reconfiguration import Method
 from penstock.domain.application import Application, Operator, Sink, Source, Stream
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
+from penstock.reconfigure.words import Method
 
 Transform = Callable[..., Any]  # DataFrame, ... -> DataFrame
 

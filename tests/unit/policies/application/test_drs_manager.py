@@ -6,7 +6,7 @@ from math import factorial, inf
 import numpy as np
 import pytest
 
-from penstock.apps.graphs import graph_named
+from penstock.apps.paper_graphs import graph_named
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_drs_manager import TYPES, observed
 
-from penstock.apps.graphs import graph_named
+from penstock.apps.paper_graphs import graph_named
 from penstock.domain.application import Application, Operator, Path, pipeline
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.apps.graphs import GRAPHS, graph_named
+from penstock.apps.paper_graphs import GRAPHS, graph_named
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights

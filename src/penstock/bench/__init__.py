@@ -1,0 +1,1 @@
+"""Speed, memory and reconfigurations, as ratios measured within one run."""

@@ -1,1 +1,0 @@
-"""What was published, how to run it, and what came out."""

@@ -1,0 +1,1 @@
+"""Tables and figures of the papers: run, measured beside printed, drawn."""

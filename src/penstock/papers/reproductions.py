@@ -1,0 +1,46 @@
+"""What can be reproduced, by name."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.papers import am_tuning, edf_table, mdp_table, taas_tables
+from penstock.papers.claims import Claim, Findings, Progress, Traces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """One table or figure of a paper."""
+
+    title: str
+    settings: Sequence[str]  # what the reader must know, a paragraph each
+    run: Callable[[Traces, int, Progress], Findings]  # (traces, threads, progress)
+
+
+def _claims_only(
+    run: Callable[[Traces, int, Progress], list[Claim]],
+) -> Callable[[Traces, int, Progress], Findings]:
+    return lambda traces, threads, progress: Findings(claims=run(traces, threads, progress))
+
+
+REPRODUCTIONS: Mapping[str, Reproduction] = {
+    "taas-tables": Reproduction(
+        title="Tables 2-5 of Russo 2023 (TAAS), every row but the deep ones",
+        settings=taas_tables.SETTINGS,
+        run=_claims_only(taas_tables.reproduce),
+    ),
+    "edf-table-1": Reproduction(
+        title="Table 1 of Cardellini 2018 (FGCS), simulated",
+        settings=edf_table.SETTINGS,
+        run=edf_table.reproduce,
+    ),
+    "mdp-table-1": Reproduction(
+        title="Table 1 and Figure 2 of Russo 2018 (centralised and decentralised elasticity)",
+        settings=mdp_table.SETTINGS,
+        run=mdp_table.reproduce,
+    ),
+    "am-tuning": Reproduction(
+        title="Figures 20-22 of Russo 2023 (TAAS), the tuned Application Manager",
+        settings=am_tuning.SETTINGS,
+        run=am_tuning.reproduce,
+    ),
+}

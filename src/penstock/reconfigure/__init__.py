@@ -1,0 +1,1 @@
+"""One operator's reconfiguration as a state machine, in words of no engine."""

@@ -1,0 +1,162 @@
+"""Training before the first live decision: from minutes of measurements, in seconds of simulation.
+
+What was measured makes the simulator's model of every operator (M/G/1 by mean and variance of
+its service times); the very policies that will decide live learn on it; the controller starts
+with what they learned. A model that is somewhat wrong is far better than none: live, they go
+on learning.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from penstock.control.journal import Header
+from penstock.control.loop import Controller, ControllerMemory
+from penstock.control.plain_data import from_plain
+from penstock.domain.application import Application
+from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Objective
+from penstock.domain.observation import ApplicationObservation
+from penstock.perf.calibration import ServiceSample, SystemModel, system_model
+from penstock.perf.joint import joint_queues
+from penstock.policies.application.centralised import CentralisedLearner
+from penstock.policies.kernel import CompiledPolicy, copied
+from penstock.policies.memory import learned, with_learned
+from penstock.policies.operator.model_based import ModelLearner
+from penstock.runtimes.sim.episode import no_totals, run, trail_of
+from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
+from penstock.simulate.controllers import (
+    TRAINING_SLOTS,
+    OperatorSpec,
+    PolicySpec,
+    likely_rates,
+    likely_source_rates,
+    measured,
+    operator_specs,
+)
+from penstock.simulate.simulation import first_deployment, world_of
+
+K = TypeVar("K", bound=tuple[Any, ...])
+
+_JOINT_SLOTS = 20_000
+_JUMPS = 0.01  # so that a learner has been in every state
+_LAST_DECISION = "last"  # of every learner: what its next update is about
+
+
+def model_of(
+    application: Application,
+    observations: Sequence[ApplicationObservation],
+    node_types: tuple[NodeType, ...],
+    *,
+    interval_s: float,
+) -> SystemModel:
+    """The graph with service times and selectivities as observed, and the source's rates."""
+    samples: list[ServiceSample] = []
+    for seen in observations:
+        for one in seen.operators:
+            if one.service_time_s is None or one.arrival_rate is None:
+                continue
+            tuples = round(one.arrival_rate * interval_s)
+            if tuples < 1 or not one.service_time_s > 0:
+                continue
+            pairs = zip(one.replicas.counts, node_types, strict=True)
+            speedup = sum(count * kind.speedup for count, kind in pairs) / one.replicas.total
+            samples.append(
+                ServiceSample(
+                    operator=one.operator,
+                    tuples=tuples,
+                    mean_s=one.service_time_s,
+                    variance_s2=one.service_variance_s2,
+                    speedup=speedup,
+                    selectivity=one.selectivity,
+                )
+            )
+    return system_model(application, samples, [seen.source_rate for seen in observations])
+
+
+def specs_of(model: SystemModel, objective: Objective) -> tuple[OperatorSpec, ...]:
+    """What the managers of a measured application are told."""
+    return operator_specs(model.application, objective, source_rates=model.rates)
+
+
+def pretrained(
+    header: Header,
+    controller: Controller,
+    memory: ControllerMemory,
+    *,
+    slots: int = TRAINING_SLOTS,
+    seed: int = 0,
+) -> ControllerMemory:
+    """The memory to start live with: every operator's policy after that many simulated slots.
+
+    `controller` is what `build_controller(header)` made. Of Application Managers the centralised learner is
+    trained, too, for fewer slots, because each costs more; what others remember stays, and safety's memory.
+    """
+    if not 1 <= slots <= TRAINING_SLOTS:
+        raise InputError(f"training slots {slots}; from 1 to {TRAINING_SLOTS}")
+    spec = from_plain(header.policies, PolicySpec)
+    trained = dict(memory.managers.operators)
+    rngs = np.random.default_rng(seed).spawn(len(spec.operators))
+    for one, rng in zip(spec.operators, rngs, strict=True):
+        policy = controller.managers.operators.get(one.name)  # none where the Application Manager decides
+        if isinstance(policy, CompiledPolicy):
+            trained[one.name] = _trained(header, spec, one, policy, trained[one.name], slots, rng)
+    above = controller.managers.application
+    decides: Any = memory.managers.application
+    if isinstance(above, CentralisedLearner):
+        rng = np.random.default_rng(seed)
+        decides = _trained_above(spec, above, decides, min(slots, _JOINT_SLOTS), rng)
+    return replace(memory, managers=replace(memory.managers, operators=trained, application=decides))
+
+
+def _trained_above(
+    spec: PolicySpec,
+    policy: CentralisedLearner,
+    memory: ModelLearner,
+    slots: int,
+    rng: np.random.Generator,
+) -> ModelLearner:
+    own = copied(memory)
+    problem = policy.problem
+    world = JointWorld(
+        problem.deployments, joint_queues(policy.application, policy.objective), problem.max_response_time_s
+    )
+    rates = likely_source_rates(spec, problem.quantum * problem.levels, slots, rng)
+    run_joint(world, own, rates, 0, rng, joint_trail(slots))
+    return _without_last(memory, own)
+
+
+def _trained(
+    header: Header,
+    spec: PolicySpec,
+    one: OperatorSpec,
+    policy: CompiledPolicy[tuple[object, ...]],
+    memory: tuple[object, ...],
+    slots: int,
+    rng: np.random.Generator,
+) -> tuple[object, ...]:
+    op = measured(spec, one, header.node_types, np.random.default_rng(0))
+    own = copied(memory)
+    run(
+        world_of(op, policy.deployments),
+        own,
+        likely_rates(one, slots, rng, jumps=_JUMPS),
+        first_deployment(op, policy),
+        rng,
+        no_totals(len(header.node_types)),
+        trail_of(0),
+    )
+    return _without_last(memory, own)
+
+
+def _without_last(fresh: K, own: K) -> K:
+    """What was learned, less the last simulated decision: the first live interval does not follow from it."""
+    before = learned(fresh)
+    kept = {
+        name: before[name] if name.split(".")[-1] == _LAST_DECISION else array
+        for name, array in learned(own).items()
+    }
+    return with_learned(fresh, kept)
