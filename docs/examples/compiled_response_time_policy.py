@@ -17,8 +17,8 @@ from penstock.perf.deployments import (
     removing,
     replicas_of,
 )
-from penstock.policies.kernel import CompiledPolicy, Seen, step_of
-from penstock.simulate.catalogue import POLICIES, Operator
+from penstock.policy.kernel import CompiledPolicy, Seen, step_of
+from penstock.simulation.catalogue import POLICIES, Operator
 
 
 class ResponseTimeMemory(NamedTuple):

@@ -16,13 +16,13 @@ from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import OperatorObservation
 from penstock.perf.deployments import handle_of
-from penstock.policies.api import OperatorPolicy
-from penstock.policies.application.grant_all import GrantAll
+from penstock.policy.api import OperatorPolicy
+from penstock.policy.application.grant_all import GrantAll
 from penstock.runtimes.sim.episode import Slot
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulate.catalogue import operator_of
-from penstock.simulate.simulation import world_of
-from penstock.simulate.spec import Spec
+from penstock.simulation.catalogue import operator_of
+from penstock.simulation.play import world_of
+from penstock.simulation.spec import Spec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,10 @@ from compiled_response_time_policy import build
 from response_time_policy import ResponseTimePolicy, simulate
 
 from penstock.data.synthetic import day_and_week
-from penstock.policies.api import OperatorPolicy
-from penstock.simulate.catalogue import POLICIES, build_policy, operator_of
-from penstock.simulate.simulation import run_spec
-from penstock.simulate.spec import Spec
+from penstock.policy.api import OperatorPolicy
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
+from penstock.simulation.play import run_spec
+from penstock.simulation.spec import Spec
 from penstock.testing.operator_policy import OperatorPolicyContract
 
 SPEC = Spec(policy="response-time", infrastructure="A:3")

@@ -7,19 +7,19 @@ import numpy as np
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.perf.joint import joint_queues
-from penstock.policies.api import ApplicationPolicy
-from penstock.policies.application.centralised import (
+from penstock.policy.api import ApplicationPolicy
+from penstock.policy.application.centralised import (
     CentralisedLearner,
     CentralisedMdp,
     application_problem,
     joint_violation_costs,
 )
-from penstock.policies.application.drs import DrsManager
-from penstock.policies.application.grant_all import GrantAll
-from penstock.policies.application.lohrmann import LohrmannManager
-from penstock.policies.application.token_bucket import TokenBucket
-from penstock.policies.operator.node_choice import NodeChoice
-from penstock.policies.rl.problem import level_rates
+from penstock.policy.application.drs import DrsManager
+from penstock.policy.application.grant_all import GrantAll
+from penstock.policy.application.lohrmann import LohrmannManager
+from penstock.policy.application.token_bucket import TokenBucket
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.rl.problem import level_rates
 from penstock.testing.application_policy import APPLICATION, ApplicationPolicyContract
 
 OBJECTIVE = Objective(response_time_s=0.05)

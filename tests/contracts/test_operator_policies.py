@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.policies.api import OperatorPolicy
-from penstock.policies.memory import learned, with_learned
-from penstock.simulate.catalogue import POLICIES, build_policy, operator_of
-from penstock.simulate.spec import Spec
+from penstock.policy.api import OperatorPolicy
+from penstock.policy.memory import learned, with_learned
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
+from penstock.simulation.spec import Spec
 from penstock.testing.operator_policy import OperatorPolicyContract
 
 

@@ -15,7 +15,7 @@ from penstock.papers.mdp_pipeline import (
     run_centralised,
     run_decentralised,
 )
-from penstock.policies.rl.problem import levels_of
+from penstock.policy.rl.problem import levels_of
 
 
 def test_the_optimum_is_that_of_an_independent_computation(taxi: Floats) -> None:

@@ -8,9 +8,9 @@ import pytest
 from penstock.compiled import Floats
 from penstock.papers.claims import shown_like
 from penstock.papers.taas_tables import COLUMNS, TAXI_SLOTS, printed_rows
-from penstock.simulate.presets import WORKLOADS
-from penstock.simulate.simulation import run_spec
-from penstock.simulate.spec import Spec
+from penstock.simulation.play import run_spec
+from penstock.simulation.presets import WORKLOADS
+from penstock.simulation.spec import Spec
 
 DETERMINISTIC = {"TB-C": "threshold-c", "TB-S": "threshold-s", "QL+PDS": "ql-pds"}
 published = partial(Spec, as_published=True)

@@ -15,11 +15,11 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Weights
 from penstock.perf.deployments import Deployments, actions_of, deployments, handle_of, replicas_at, with_types
 from penstock.perf.queueing import m_m_1
-from penstock.policies.operator.model_based import ModelBased, learn_cost
-from penstock.policies.rl.post_decision import BelievedModel, estimated_cost, post_decision
-from penstock.policies.rl.problem import Problem, operator_problem
-from penstock.policies.rl.tables import row_to_read, row_to_write, value_at, value_table
-from penstock.policies.rl.tile_coding import active, estimate, nudge, tiles
+from penstock.policy.operator.model_based import ModelBased, learn_cost
+from penstock.policy.rl.post_decision import BelievedModel, estimated_cost, post_decision
+from penstock.policy.rl.problem import Problem, operator_problem
+from penstock.policy.rl.tables import row_to_read, row_to_write, value_at, value_table
+from penstock.policy.rl.tile_coding import active, estimate, nudge, tiles
 
 LEVELS = 4
 

@@ -11,13 +11,13 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
 from penstock.perf.deployments import deployments, handle_of, replicas_at
-from penstock.policies.kernel import Seen, step
-from penstock.policies.operator.drs import servers_needed
-from penstock.policies.operator.ds2 import Ds2
-from penstock.policies.operator.lohrmann import replicas_for_wait
-from penstock.policies.operator.node_choice import NodeChoice
-from penstock.policies.operator.oldest_first import acknowledge, no_fleet, resize
-from penstock.policies.operator.threshold import Threshold
+from penstock.policy.kernel import Seen, step
+from penstock.policy.operator.drs import servers_needed
+from penstock.policy.operator.ds2 import Ds2
+from penstock.policy.operator.lohrmann import replicas_for_wait
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.operator.oldest_first import acknowledge, no_fleet, resize
+from penstock.policy.operator.threshold import Threshold
 
 MOST = 12
 ONE_TYPE = (NodeType(name="node", speedup=1.0, price=1.0),)

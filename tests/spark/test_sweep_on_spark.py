@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import SparkSession
 
-from penstock.simulate.spec import Spec
-from penstock.simulate.sweep import Cell, FailedCell, FinishedCell, SweptTrace, grid, run_chunk
-from penstock.simulate.sweep_runners import in_processes, on_spark
+from penstock.simulation.spec import Spec
+from penstock.simulation.sweep import Cell, FailedCell, FinishedCell, SweptTrace, grid, run_chunk
+from penstock.simulation.sweep_runners import in_processes, on_spark
 
 Run = Callable[..., tuple[int, str, str]]
 RATES = np.abs(np.random.default_rng(5).normal(300, 100, 2000)).round()

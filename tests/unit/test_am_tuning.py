@@ -5,8 +5,8 @@ import pytest
 from penstock.domain.objective import Weights
 from penstock.papers import am_tuning
 from penstock.papers.am_tuning import CELLS, OTHER_CELLS, Cell, CellResult, OtherResult
-from penstock.policies.application.bayesian import Measured
-from penstock.policies.application.tuned import Behaviour, Candidate, Configuration, Tuned
+from penstock.policy.application.bayesian import Measured
+from penstock.policy.application.tuned import Behaviour, Candidate, Configuration, Tuned
 
 
 def behaviour(cost: float, late: float = 0.0) -> Behaviour:

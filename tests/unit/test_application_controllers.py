@@ -16,8 +16,8 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.simulate.application_managers import APPLICATION_POLICIES, COORDINATING
-from penstock.simulate.controllers import PolicySpec, build_controller, header_of, operator_specs
+from penstock.simulation.application_managers import APPLICATION_POLICIES, COORDINATING
+from penstock.simulation.controllers import PolicySpec, build_controller, header_of, operator_specs
 from penstock.training.pretrain import pretrained
 
 ONE = (NodeType(name="standard", speedup=1.0, price=1.0),)

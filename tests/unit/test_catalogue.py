@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from penstock.simulate.catalogue import believed_model, operator_of
-from penstock.simulate.presets import PAPER, PUBLISHED, Variant, scenario
-from penstock.simulate.simulation import run_spec
-from penstock.simulate.spec import Spec
+from penstock.simulation.catalogue import believed_model, operator_of
+from penstock.simulation.play import run_spec
+from penstock.simulation.presets import PAPER, PUBLISHED, Variant, scenario
+from penstock.simulation.spec import Spec
 
 SEEDS = range(200)
 TRUE_SERVICE_S = 1 / 180

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.simulate.catalogue import operator_of
-from penstock.simulate.simulation import world_of
-from penstock.simulate.spec import Spec
-from penstock.policies.kernel import Seen, step_of
+from penstock.simulation.catalogue import operator_of
+from penstock.simulation.play import world_of
+from penstock.simulation.spec import Spec
+from penstock.policy.kernel import Seen, step_of
 from penstock.runtimes.sim.episode import no_totals, run, trail_of
 
 

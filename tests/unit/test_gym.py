@@ -7,9 +7,9 @@ from gymnasium.utils.env_checker import check_env
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.runtimes.sim.gym import OperatorScalingEnv
-from penstock.simulate.catalogue import operator_of
-from penstock.simulate.simulation import world_of
-from penstock.simulate.spec import Spec
+from penstock.simulation.catalogue import operator_of
+from penstock.simulation.play import world_of
+from penstock.simulation.spec import Spec
 
 
 def make(rates: Floats) -> OperatorScalingEnv:

@@ -12,20 +12,20 @@ from penstock.apps.named import APPLICATIONS, application_named, constant_delays
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.perf.joint import joint_queues
-from penstock.policies.application.centralised import (
+from penstock.policy.application.centralised import (
     CentralisedMdp,
     application_problem,
     joint_violation_costs,
 )
-from penstock.policies.rl.backup import transitions
-from penstock.policies.rl.problem import level_rates, levels_of
+from penstock.policy.rl.backup import transitions
+from penstock.policy.rl.problem import level_rates, levels_of
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
-from penstock.simulate.application_managers import APPLICATION_POLICIES, check_tunable
-from penstock.simulate.catalogue import POLICIES, build_policy, operator_of
-from penstock.simulate.managed import Setting, label, run_any, tuned_configuration
-from penstock.simulate.presets import scenario
-from penstock.simulate.simulation import run_spec
-from penstock.simulate.spec import Spec
+from penstock.simulation.application_managers import APPLICATION_POLICIES, check_tunable
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
+from penstock.simulation.managed import Setting, label, run_any, tuned_configuration
+from penstock.simulation.play import run_spec
+from penstock.simulation.presets import scenario
+from penstock.simulation.spec import Spec
 from penstock.testing.operator_policy import same, snapshot
 
 DIAMOND = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=0.05)

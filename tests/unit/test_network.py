@@ -15,11 +15,11 @@ from penstock.domain.objective import Objective, Weights
 from penstock.perf.deployments import deployments, handle_of
 from penstock.perf.latency import equal_shares
 from penstock.perf.queueing import m_g_1
-from penstock.policies.operator.fixed import Fixed
+from penstock.policy.operator.fixed import Fixed
 from penstock.runtimes.sim.episode import World
 from penstock.runtimes.sim.network import ManagedOperator, run_application
-from penstock.simulate.simulation import run_graph, run_spec
-from penstock.simulate.spec import Shift, Spec
+from penstock.simulation.play import run_graph, run_spec
+from penstock.simulation.spec import Shift, Spec
 
 ONE_TYPE = (NodeType(name="only", speedup=1.0, price=1.0),)
 

@@ -14,7 +14,7 @@ from penstock.journal_file import JournalFile
 from penstock.live.inbox import ORDERS, give, obeyed, pending
 from penstock.live.settings import node_kinds
 from penstock.runtimes.spark.cluster import ClusterError, NodeKind, check_master
-from penstock.simulate.controllers import OperatorSpec, PolicySpec, header_of
+from penstock.simulation.controllers import OperatorSpec, PolicySpec, header_of
 
 GIVEN: tuple[Order, ...] = (
     Pause(until_s=1e9),

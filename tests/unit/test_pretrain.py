@@ -18,10 +18,10 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.policies.kernel import CompiledPolicy, copied
-from penstock.policies.memory import learned
+from penstock.policy.kernel import CompiledPolicy, copied
+from penstock.policy.memory import learned
 from penstock.runtimes.sim.episode import no_totals, run, trail_of
-from penstock.simulate.controllers import (
+from penstock.simulation.controllers import (
     OperatorSpec,
     PolicySpec,
     build_controller,
@@ -29,7 +29,7 @@ from penstock.simulate.controllers import (
     likely_rates,
     measured,
 )
-from penstock.simulate.simulation import first_deployment, world_of
+from penstock.simulation.play import first_deployment, world_of
 from penstock.training.pretrain import model_of, pretrained, specs_of
 
 SLOW, FAST = NodeType(name="slow", speedup=1.0, price=1.0), NodeType(name="fast", speedup=2.0, price=2.0)

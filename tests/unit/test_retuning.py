@@ -28,10 +28,10 @@ from penstock.live.brain import Brain
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
 from penstock.live.tuning import TunerProcess
-from penstock.policies.application.tuned import naive
+from penstock.policy.application.tuned import naive
 from penstock.runtimes.spark.cluster import NodeKind
-from penstock.simulate.application_managers import APPLICATION_POLICIES, MODEL_FREE
-from penstock.simulate.controllers import PolicySpec, build_controller, header_of, operator_specs
+from penstock.simulation.application_managers import APPLICATION_POLICIES, MODEL_FREE
+from penstock.simulation.controllers import PolicySpec, build_controller, header_of, operator_specs
 from penstock.training.retuning import configuration_of, is_tuned, job_of, moved, tuned
 
 # At 100 tuples/s one replica of `second` is busy at .8: 8 / (1 - .8) = 40 ms (M/M/1), two make it

@@ -18,13 +18,13 @@ from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
-from penstock.policies.api import OperatorPolicy
-from penstock.policies.application.grant_all import GrantAll
+from penstock.policy.api import OperatorPolicy
+from penstock.policy.application.grant_all import GrantAll
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulate.catalogue import POLICIES, build_policy, operator_of
-from penstock.simulate.presets import FirstReplica
-from penstock.simulate.simulation import first_deployment, run_spec, run_specs, world_of
-from penstock.simulate.spec import Shift, Spec
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
+from penstock.simulation.play import first_deployment, run_spec, run_specs, world_of
+from penstock.simulation.presets import FirstReplica
+from penstock.simulation.spec import Shift, Spec
 
 published = partial(Spec, as_published=True)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from penstock.domain.errors import InputError
-from penstock.simulate.simulation import run_spec
-from penstock.simulate.spec import Spec
-from penstock.simulate.sweep import (
+from penstock.simulation.play import run_spec
+from penstock.simulation.spec import Spec
+from penstock.simulation.sweep import (
     CHUNK,
     Cell,
     Chunk,

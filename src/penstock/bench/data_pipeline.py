@@ -20,11 +20,11 @@ from penstock.data.synthetic_events import trip_lines
 from penstock.data.synthetic_taxi import taxi_rates
 from penstock.data.synthetic_tweets import tweet_rates
 from penstock.domain.trace import Trace
-from penstock.simulate.catalogue import TRAINING_SLOTS
-from penstock.simulate.presets import WORKLOADS
-from penstock.simulate.spec import Spec
-from penstock.simulate.sweep import Cell, Runner, SweptTrace, grid, read_table, sweep
-from penstock.simulate.sweep_runners import in_processes, on_spark
+from penstock.simulation.catalogue import TRAINING_SLOTS
+from penstock.simulation.presets import WORKLOADS
+from penstock.simulation.spec import Spec
+from penstock.simulation.sweep import Cell, Runner, SweptTrace, grid, read_table, sweep
+from penstock.simulation.sweep_runners import in_processes, on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,10 +13,10 @@ from penstock.bench.figure import Figure
 from penstock.compiled import Floats
 from penstock.data.synthetic import day_and_week
 from penstock.papers import mdp_pipeline
-from penstock.policies.operator.value_iteration import ValueIteration
-from penstock.simulate.catalogue import believed_model, operator_of
-from penstock.simulate.simulation import run_spec, run_specs
-from penstock.simulate.spec import Spec
+from penstock.policy.operator.value_iteration import ValueIteration
+from penstock.simulation.catalogue import believed_model, operator_of
+from penstock.simulation.play import run_spec, run_specs
+from penstock.simulation.spec import Spec
 
 SLOTS = 400_001
 _PLAIN_SLOTS = 20_000

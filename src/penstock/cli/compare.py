@@ -12,15 +12,15 @@ from penstock.cli.compare_on_spark import MOST_ON_SPARK, on_spark
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write, write_whole
 from penstock.reports.comparison import HEADER, PolicyResults, comparison_page
-from penstock.simulate.application_managers import (
+from penstock.simulation.application_managers import (
     COORDINATING,
     check_application_policy_name,
     check_tunable,
 )
-from penstock.simulate.catalogue import SEEDED, check_policy_name
-from penstock.simulate.managed import label, operators_decide, run_any
-from penstock.simulate.simulation import SimulationResult, run_specs
-from penstock.simulate.spec import Spec
+from penstock.simulation.catalogue import SEEDED, check_policy_name
+from penstock.simulation.managed import label, operators_decide, run_any
+from penstock.simulation.play import SimulationResult, run_specs
+from penstock.simulation.spec import Spec
 
 DEFAULT_SLO_MS = 50.0
 DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"

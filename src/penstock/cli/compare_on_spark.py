@@ -6,7 +6,7 @@ import typer
 
 from penstock.cli import screen
 from penstock.domain.errors import InputError
-from penstock.simulate.catalogue import check_policy_name
+from penstock.simulation.catalogue import check_policy_name
 
 MOST_ON_SPARK = 3  # replicas of an operator that a small machine can carry
 _DEFAULT_POLICIES = "model-based,static-peak,static-mean"

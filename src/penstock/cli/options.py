@@ -16,9 +16,9 @@ from penstock.domain.application import Path as ApplicationPath
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.domain.trace import SLOTS_PER_DAY, Trace
-from penstock.simulate.application_managers import APPLICATION_POLICIES
-from penstock.simulate.catalogue import POLICIES, TRAINING_SLOTS
-from penstock.simulate.presets import (
+from penstock.simulation.application_managers import APPLICATION_POLICIES
+from penstock.simulation.catalogue import POLICIES, TRAINING_SLOTS
+from penstock.simulation.presets import (
     SPEEDUPS,
     WORKLOADS,
     FirstReplica,
@@ -26,7 +26,7 @@ from penstock.simulate.presets import (
     workload_named,
     workload_of_trace,
 )
-from penstock.simulate.spec import Shift, Spec
+from penstock.simulation.spec import Shift, Spec
 
 SYNTHETIC_SLOTS = 28 * SLOTS_PER_DAY
 

@@ -17,7 +17,7 @@ def replay(
     """Run the decisions of a journal again and report the first difference; exit 1 if there is one."""
     from penstock.control.replay import replay as decide_again
     from penstock.journal_file import read_journal
-    from penstock.simulate.controllers import build_controller
+    from penstock.simulation.controllers import build_controller
 
     path = journal / "journal.jsonl" if journal.is_dir() else journal
     try:

@@ -12,11 +12,11 @@ from penstock.cli import options, screen
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.files import check_can_write, write_whole
-from penstock.simulate.application_managers import check_application_policy_name
-from penstock.simulate.catalogue import check_policy_name
-from penstock.simulate.hosts import hosts_of
-from penstock.simulate.managed import label, operators_decide, run_any
-from penstock.simulate.simulation import SimulationResult
+from penstock.simulation.application_managers import check_application_policy_name
+from penstock.simulation.catalogue import check_policy_name
+from penstock.simulation.hosts import hosts_of
+from penstock.simulation.managed import label, operators_decide, run_any
+from penstock.simulation.play import SimulationResult
 
 
 def simulate(

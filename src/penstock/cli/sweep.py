@@ -8,11 +8,11 @@ import typer
 from penstock.cli import options, screen
 from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
-from penstock.simulate.catalogue import check_policy_name
-from penstock.simulate.presets import PAPER, scenario
+from penstock.simulation.catalogue import check_policy_name
+from penstock.simulation.presets import PAPER, scenario
 
 if TYPE_CHECKING:
-    from penstock.simulate.sweep import Cell
+    from penstock.simulation.sweep import Cell
 
 
 def sweep(
@@ -49,9 +49,9 @@ def sweep(
     Example: penstock sweep --trace taxi.txt --policies ql,ql-pds --infrastructures A:3,B:3 --out table
     """
     from penstock.data.session import spark_session
-    from penstock.simulate.sweep import SweptTrace, grid, unfinished
-    from penstock.simulate.sweep import sweep as run_sweep
-    from penstock.simulate.sweep_runners import on_spark
+    from penstock.simulation.sweep import SweptTrace, grid, unfinished
+    from penstock.simulation.sweep import sweep as run_sweep
+    from penstock.simulation.sweep_runners import on_spark
 
     names, places, sizes = (_listed(given) for given in (policies, infrastructures, max_replicas))
     for name in names:

@@ -16,7 +16,7 @@ from penstock.data.traces import read_trace, trace_text
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.files import check_can_write, write_whole
-from penstock.simulate.presets import workload_of_trace
+from penstock.simulation.presets import workload_of_trace
 
 app = typer.Typer(help="Make, build and describe arrival traces.", no_args_is_help=True)
 

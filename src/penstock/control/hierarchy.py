@@ -16,8 +16,8 @@ from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
 from penstock.domain.request import Refused, Request, ScaleIn, ScaleOut, Verdict, new_nodes, request_of
-from penstock.policies.api import ApplicationPolicy, NodePolicy, OperatorPolicy
-from penstock.policies.node.place import busiest_host, choose_node
+from penstock.policy.api import ApplicationPolicy, NodePolicy, OperatorPolicy
+from penstock.policy.node.place import busiest_host, choose_node
 
 NO_ROOM = "no node has a free slot"
 EXCHANGE = "nodes are found for replicas that come or for ones that go, not for an exchange of types"

@@ -13,8 +13,8 @@ from penstock.control.loop import Controller, ControllerMemory
 from penstock.control.plain_data import from_plain, packed, to_plain, unpacked
 from penstock.control.watch import SafetyMemory
 from penstock.domain.errors import InputError
-from penstock.policies.kernel import is_compiled
-from penstock.policies.memory import learned, with_learned
+from penstock.policy.kernel import is_compiled
+from penstock.policy.memory import learned, with_learned
 
 SCHEMA = 1
 _APPLICATION = "application"

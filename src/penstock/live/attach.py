@@ -26,7 +26,7 @@ from penstock.journal_file import JournalFile
 from penstock.live.settings import MODEL_FREE
 from penstock.runtimes.spark.executors import Executor, executors
 from penstock.runtimes.spark.measures import skew, utilisations, waits
-from penstock.simulate.controllers import OperatorSpec, PolicySpec, build_controller, header_of
+from penstock.simulation.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

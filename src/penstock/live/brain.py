@@ -24,10 +24,10 @@ from penstock.live.record import Interval
 from penstock.live.settings import LiveSettings
 from penstock.live.tuning import Retuning, Tuner, TunerProcess
 from penstock.perf.calibration import SystemModel
-from penstock.policies.application.tuned import naive
+from penstock.policy.application.tuned import naive
 from penstock.runtimes.spark.topology import App
-from penstock.simulate.application_managers import TUNED
-from penstock.simulate.controllers import (
+from penstock.simulation.application_managers import TUNED
+from penstock.simulation.controllers import (
     OperatorSpec,
     PolicySpec,
     build_controller,

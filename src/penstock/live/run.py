@@ -26,7 +26,7 @@ from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.running import RunningApp
 from penstock.runtimes.spark.session import session
 from penstock.runtimes.spark.topology import App
-from penstock.simulate.application_managers import check_manager
+from penstock.simulation.application_managers import check_manager
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,15 +9,15 @@ from penstock.control.safety_settings import SafetySettings
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.runtimes.spark.cluster import NodeKind
-from penstock.simulate.application_managers import (
+from penstock.simulation.application_managers import (
     COORDINATING,
     GRANT_ALL,
     check_application_policy_name,
     check_tunable,
     who_decides,
 )
-from penstock.simulate.application_managers import MODEL_FREE as MODEL_FREE_MANAGERS
-from penstock.simulate.catalogue import WITHOUT_BOUNDS, check_policy_name
+from penstock.simulation.application_managers import MODEL_FREE as MODEL_FREE_MANAGERS
+from penstock.simulation.catalogue import WITHOUT_BOUNDS, check_policy_name
 
 # Policies that decide by what they measure alone need no model of the operator to start with.
 MODEL_FREE = WITHOUT_BOUNDS | {"fixed"}

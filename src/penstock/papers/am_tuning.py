@@ -14,8 +14,8 @@ from penstock.domain.application import Application
 from penstock.domain.objective import Objective
 from penstock.papers.claims import Chart, Claim, Findings, Progress, Series, Traces
 from penstock.perf.calibration import ServiceSample, system_model
-from penstock.policies.application.bayesian import BayesianSearch, Measured, Search, random_search
-from penstock.policies.application.tuned import (
+from penstock.policy.application.bayesian import BayesianSearch, Measured, Search, random_search
+from penstock.policy.application.tuned import (
     Behaviour,
     Candidate,
     Configuration,
@@ -26,9 +26,9 @@ from penstock.policies.application.tuned import (
     judged,
     naive,
 )
-from penstock.simulate.presets import SPEEDUPS
-from penstock.simulate.simulation import run_graph
-from penstock.simulate.spec import Spec
+from penstock.simulation.play import run_graph
+from penstock.simulation.presets import SPEEDUPS
+from penstock.simulation.spec import Spec
 from penstock.training.tuning import BUDGET, REPLAYS, ROUNDS
 
 TUNING_SLOTS = 50_000  # monitored before tuning, and simulated by every evaluation

@@ -17,14 +17,14 @@ from penstock.papers.claims import Chart, Claim, Findings, Progress, Series, Tra
 from penstock.perf.deployments import Deployments, deployments
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import m_g_1
-from penstock.policies.api import ApplicationPolicy, OperatorPolicy
-from penstock.policies.application.grant_all import GrantAll
-from penstock.policies.application.token_bucket import TokenBucket
-from penstock.policies.operator.model_based import ModelBased
-from penstock.policies.operator.node_choice import NodeChoice
-from penstock.policies.operator.q_learning import LearningRates, QLearning
-from penstock.policies.operator.threshold import Threshold
-from penstock.policies.rl.problem import Problem, operator_problem
+from penstock.policy.api import ApplicationPolicy, OperatorPolicy
+from penstock.policy.application.grant_all import GrantAll
+from penstock.policy.application.token_bucket import TokenBucket
+from penstock.policy.operator.model_based import ModelBased
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.operator.q_learning import LearningRates, QLearning
+from penstock.policy.operator.threshold import Threshold
+from penstock.policy.rl.problem import Problem, operator_problem
 from penstock.runtimes.sim.application import ColdStart, OperatorModel, PlayedSlot, SimulatedApplication
 
 SLOT_S = 30.0

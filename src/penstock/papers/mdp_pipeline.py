@@ -16,17 +16,17 @@ from penstock.domain.objective import Objective, Weights
 from penstock.perf.deployments import deployments
 from penstock.perf.joint import joint_queues
 from penstock.perf.queueing import m_d_1
-from penstock.policies.application.centralised import (
+from penstock.policy.application.centralised import (
     CentralisedLearner,
     CentralisedMdp,
     application_problem,
     joint_violation_costs,
 )
-from penstock.policies.operator.model_based import ModelLearner, Sweeps
-from penstock.policies.operator.target_utilisation import TargetUtilisation
-from penstock.policies.operator.value_iteration import ValuePlan
-from penstock.policies.rl.backup import transitions
-from penstock.policies.rl.problem import Problem, operator_problem
+from penstock.policy.operator.model_based import ModelLearner, Sweeps
+from penstock.policy.operator.target_utilisation import TargetUtilisation
+from penstock.policy.operator.value_iteration import ValuePlan
+from penstock.policy.rl.backup import transitions
+from penstock.policy.rl.problem import Problem, operator_problem
 from penstock.runtimes.sim.episode import World
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
 from penstock.runtimes.sim.network import ManagedOperator, run_application

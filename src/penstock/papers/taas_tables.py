@@ -9,9 +9,9 @@ import numpy as np
 
 from penstock.compiled import Floats
 from penstock.papers.claims import Claim, Progress, Traces, shown_like
-from penstock.simulate.presets import WORKLOADS
-from penstock.simulate.simulation import SimulationResult, run_specs
-from penstock.simulate.spec import Spec
+from penstock.simulation.play import SimulationResult, run_specs
+from penstock.simulation.presets import WORKLOADS
+from penstock.simulation.spec import Spec
 
 TAXI_SLOTS = 400_001  # the published runs stop there, well before the year is over
 COLUMNS = ("avg_cost", "violations_pct", "reconfigurations_pct", "resource_cost")

@@ -18,7 +18,7 @@ from penstock.domain.decision import Hold
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut
-from penstock.policies.api import ApplicationPolicy
+from penstock.policy.api import ApplicationPolicy
 from penstock.testing.operator_policy import same, snapshot
 
 MOST = 4

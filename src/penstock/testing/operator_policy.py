@@ -18,7 +18,7 @@ import pytest
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import OperatorObservation
-from penstock.policies.api import OperatorPolicy
+from penstock.policy.api import OperatorPolicy
 
 _METRICS = ("arrival_rate", "response_time_s", "utilisation")
 

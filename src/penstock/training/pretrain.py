@@ -22,13 +22,13 @@ from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation
 from penstock.perf.calibration import ServiceSample, SystemModel, system_model
 from penstock.perf.joint import joint_queues
-from penstock.policies.application.centralised import CentralisedLearner
-from penstock.policies.kernel import CompiledPolicy, copied
-from penstock.policies.memory import learned, with_learned
-from penstock.policies.operator.model_based import ModelLearner
+from penstock.policy.application.centralised import CentralisedLearner
+from penstock.policy.kernel import CompiledPolicy, copied
+from penstock.policy.memory import learned, with_learned
+from penstock.policy.operator.model_based import ModelLearner
 from penstock.runtimes.sim.episode import no_totals, run, trail_of
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
-from penstock.simulate.controllers import (
+from penstock.simulation.controllers import (
     TRAINING_SLOTS,
     OperatorSpec,
     PolicySpec,
@@ -37,7 +37,7 @@ from penstock.simulate.controllers import (
     measured,
     operator_specs,
 )
-from penstock.simulate.simulation import first_deployment, world_of
+from penstock.simulation.play import first_deployment, world_of
 
 K = TypeVar("K", bound=tuple[Any, ...])
 

@@ -15,11 +15,11 @@ from penstock.control.loop import Controller, ControllerMemory
 from penstock.control.plain_data import from_plain, to_plain
 from penstock.control.saved import as_plain, of_plain, restored, saved
 from penstock.domain.observation import ApplicationObservation
-from penstock.policies.application.tuned import Chosen, Configuration, naive
-from penstock.simulate.catalogue import Operator, measured_operator
-from penstock.simulate.controllers import PolicySpec, build_controller
-from penstock.simulate.simulation import run_graph
-from penstock.simulate.spec import Spec
+from penstock.policy.application.tuned import Chosen, Configuration, naive
+from penstock.simulation.catalogue import Operator, measured_operator
+from penstock.simulation.controllers import PolicySpec, build_controller
+from penstock.simulation.play import run_graph
+from penstock.simulation.spec import Spec
 from penstock.training.pretrain import model_of, pretrained, specs_of
 from penstock.training.tuning import BUDGET, chosen_by_simulation
 

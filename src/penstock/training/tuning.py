@@ -1,6 +1,6 @@
 """Bounds and weights chosen by simulation, beforehand or beside a run: the tuned Application Manager.
 
-Algorithm 4 (`policies/application/tuned.py`) over the monitored rates, then a longer look at
+Algorithm 4 (`policy/application/tuned.py`) over the monitored rates, then a longer look at
 the best over the same rates several times in a row.
 """
 
@@ -12,8 +12,8 @@ from numpy.random import Generator
 from penstock.compiled import Floats
 from penstock.domain.application import Application
 from penstock.domain.objective import Objective
-from penstock.policies.application.bayesian import Measured
-from penstock.policies.application.tuned import (
+from penstock.policy.application.bayesian import Measured
+from penstock.policy.application.tuned import (
     Behaviour,
     Chosen,
     Configuration,
@@ -21,7 +21,7 @@ from penstock.policies.application.tuned import (
     confirmed,
     judged,
 )
-from penstock.simulate.simulation import SimulationResult
+from penstock.simulation.play import SimulationResult
 
 REPLAYS = 8  # of the monitored rates, to confirm a choice
 ROUNDS = 2

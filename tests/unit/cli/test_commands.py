@@ -16,7 +16,7 @@ from penstock.domain.observation import ApplicationObservation, OperatorObservat
 from penstock.journal_file import JournalFile
 from penstock.papers.claims import Claim, Findings
 from penstock.papers.reproductions import Reproduction
-from penstock.simulate.controllers import OperatorSpec, PolicySpec, build_controller, header_of
+from penstock.simulation.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -27,15 +27,15 @@ from penstock.domain.request import Request, Verdict
 from penstock.perf.deployments import deployments
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import m_m_1
-from penstock.policies.application.grant_all import GrantAll
-from penstock.policies.application.token_bucket import TokenBucket
-from penstock.policies.operator.node_choice import NodeChoice
-from penstock.policies.operator.threshold import Threshold
+from penstock.policy.application.grant_all import GrantAll
+from penstock.policy.application.token_bucket import TokenBucket
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.operator.threshold import Threshold
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulate.catalogue import POLICIES, build_policy, operator_of
-from penstock.simulate.simulation import first_deployment, world_of
-from penstock.simulate.spec import Spec
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
+from penstock.simulation.play import first_deployment, world_of
+from penstock.simulation.spec import Spec
 
 
 @dataclass(frozen=True)

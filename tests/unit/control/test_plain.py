@@ -12,7 +12,7 @@ import pytest
 
 from penstock.control.plain_data import from_plain, packed, to_plain, unpacked
 from penstock.domain.errors import InputError
-from penstock.policies.application.token_bucket import Bucket, Token
+from penstock.policy.application.token_bucket import Bucket, Token
 
 
 class Recent(NamedTuple):

@@ -9,9 +9,9 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation
 from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut
-from penstock.policies.application.grant_all import GrantAll
-from penstock.policies.application.requests import by_priority, without_conflicts
-from penstock.policies.application.token_bucket import Bucket, Token, TokenBucket
+from penstock.policy.application.grant_all import GrantAll
+from penstock.policy.application.requests import by_priority, without_conflicts
+from penstock.policy.application.token_bucket import Bucket, Token, TokenBucket
 
 
 def out(operator: str, score: float, node: str = "") -> ScaleOut:

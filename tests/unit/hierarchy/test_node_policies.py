@@ -9,8 +9,8 @@ from penstock.domain.errors import InputError
 from penstock.domain.observation import NodeObservation
 from penstock.domain.request import Migrate
 from penstock.perf.vivaldi import Coordinate, distance, observed, unknown_place
-from penstock.policies.node.migrate import SenderInitiated
-from penstock.policies.node.place import busiest_host, choose_node
+from penstock.policy.node.migrate import SenderInitiated
+from penstock.policy.node.place import busiest_host, choose_node
 from penstock.runtimes.sim.round_trips import RoundTrips
 
 

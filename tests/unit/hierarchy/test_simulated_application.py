@@ -22,12 +22,12 @@ from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut, Verdict
 from penstock.perf.deployments import deployments
 from penstock.perf.downtime import PauseAndResume, state_moved
 from penstock.perf.queueing import m_m_1
-from penstock.policies.application.drs import DrsManager
-from penstock.policies.application.grant_all import GrantAll
-from penstock.policies.application.token_bucket import TokenBucket
-from penstock.policies.node.migrate import SenderInitiated
-from penstock.policies.operator.node_choice import NodeChoice
-from penstock.policies.operator.threshold import Threshold
+from penstock.policy.application.drs import DrsManager
+from penstock.policy.application.grant_all import GrantAll
+from penstock.policy.application.token_bucket import TokenBucket
+from penstock.policy.node.migrate import SenderInitiated
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.operator.threshold import Threshold
 from penstock.runtimes.sim.application import ColdStart, OperatorModel, SimulatedApplication, buffered
 
 WORKER = NodeType(name="worker", speedup=1.0, price=1.0)

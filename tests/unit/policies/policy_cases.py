@@ -11,8 +11,8 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Weights
 from penstock.domain.observation import OperatorObservation
 from penstock.perf.deployments import Deployments, deployments, handle_of, replicas_at
-from penstock.policies.kernel import Seen, step
-from penstock.policies.rl.problem import Problem, operator_problem
+from penstock.policy.kernel import Seen, step
+from penstock.policy.rl.problem import Problem, operator_problem
 
 SLO_S = 0.05
 IN_TIME, LATE = 0.01, 0.09  # response times on either side of it

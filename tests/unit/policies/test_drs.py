@@ -8,9 +8,9 @@ from policy_cases import at, node_types, observation, seen, space_of
 
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas
-from penstock.policies.kernel import step
-from penstock.policies.operator.drs import Drs, servers_needed, sojourn_time
-from penstock.policies.operator.node_choice import NodeChoice
+from penstock.policy.kernel import step
+from penstock.policy.operator.drs import Drs, servers_needed, sojourn_time
+from penstock.policy.operator.node_choice import NodeChoice
 
 MOST = 10
 RNG = np.random.default_rng(1)

@@ -6,8 +6,8 @@ from policy_cases import at, node_types, observation, seen, space_of
 
 from penstock.domain.decision import Hold
 from penstock.domain.errors import InputError
-from penstock.policies.kernel import step
-from penstock.policies.operator.ds2 import Ds2
+from penstock.policy.kernel import step
+from penstock.policy.operator.ds2 import Ds2
 
 MOST = 10
 RNG = np.random.default_rng(1)

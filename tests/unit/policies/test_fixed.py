@@ -5,7 +5,7 @@ from policy_cases import node_types, observation, space_of
 
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
-from penstock.policies.operator.fixed import Fixed
+from penstock.policy.operator.fixed import Fixed
 
 TYPES = node_types((1.0, 2.0))
 SPACE = space_of(TYPES, 4)

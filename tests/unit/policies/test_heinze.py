@@ -10,9 +10,9 @@ from policy_cases import at, node_types, observation, seen, space_of
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
-from penstock.policies.kernel import step
-from penstock.policies.operator.heinze import Heinze
-from penstock.policies.operator.node_choice import NodeChoice
+from penstock.policy.kernel import step
+from penstock.policy.operator.heinze import Heinze
+from penstock.policy.operator.node_choice import NodeChoice
 
 MOST = 4
 FEWER, SAME, MORE = range(3)

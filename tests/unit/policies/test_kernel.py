@@ -11,10 +11,10 @@ from penstock.compiled import Floats, frozen_floats
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.perf.deployments import Deployments, with_types
-from penstock.policies.kernel import copied, step, told
-from penstock.policies.operator.node_choice import NodeChoice
-from penstock.policies.operator.q_learning_pds import PdsLearner, PdsLearning
-from penstock.policies.operator.threshold import Threshold
+from penstock.policy.kernel import copied, step, told
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.operator.q_learning_pds import PdsLearner, PdsLearning
+from penstock.policy.operator.threshold import Threshold
 
 TYPES = node_types((1.0, 2.0), (2.0, 1.0))
 SPACE = space_of(TYPES, 3)

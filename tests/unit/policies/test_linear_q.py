@@ -5,10 +5,10 @@ import pytest
 from policy_cases import LATE, at, node_types, problem_of, seen, space_of
 
 from penstock.perf.deployments import NOTHING, adding, removing
-from penstock.policies.kernel import step
-from penstock.policies.operator.linear_q import LinearQ, LinearQLearner
-from penstock.policies.rl.experience import remember
-from penstock.policies.rl.tile_coding import active, estimate, nudge
+from penstock.policy.kernel import step
+from penstock.policy.operator.linear_q import LinearQ, LinearQLearner
+from penstock.policy.rl.experience import remember
+from penstock.policy.rl.tile_coding import active, estimate, nudge
 
 TYPES = node_types()
 SPACE = space_of(TYPES, 3)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from policy_cases import at, node_types, seen, space_of
 
-from penstock.policies.kernel import step
-from penstock.policies.operator.lohrmann import Lohrmann, replicas_for_wait
-from penstock.policies.operator.node_choice import NodeChoice
+from penstock.policy.kernel import step
+from penstock.policy.operator.lohrmann import Lohrmann, replicas_for_wait
+from penstock.policy.operator.node_choice import NodeChoice
 
 MOST = 10
 RNG = np.random.default_rng(1)

@@ -9,9 +9,9 @@ import pytest
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.perf.deployments import with_types
-from penstock.policies.memory import Learned, learned, with_learned
-from penstock.simulate.catalogue import Policy, build_policy, operator_of
-from penstock.simulate.spec import Spec
+from penstock.policy.memory import Learned, learned, with_learned
+from penstock.simulation.catalogue import Policy, build_policy, operator_of
+from penstock.simulation.spec import Spec
 
 SPEC = Spec(policy="ql-pds-plus", max_replicas=4)
 

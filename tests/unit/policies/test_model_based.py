@@ -9,10 +9,10 @@ from policy_cases import IN_TIME, LATE, at, node_types, play, problem_of, seen, 
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.perf.queueing import m_m_1
-from penstock.policies.kernel import step
-from penstock.policies.operator.model_based import ModelBased
-from penstock.policies.operator.q_learning import LearningRates
-from penstock.policies.operator.value_iteration import ValueIteration
+from penstock.policy.kernel import step
+from penstock.policy.operator.model_based import ModelBased
+from penstock.policy.operator.q_learning import LearningRates
+from penstock.policy.operator.value_iteration import ValueIteration
 
 LEVELS = 3
 GAMMA = 0.9

@@ -3,7 +3,7 @@
 import pytest
 from policy_cases import at, node_types, space_of
 
-from penstock.policies.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
+from penstock.policy.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
 
 MOST = 5
 SPACE = space_of(node_types((1.0, 2.0, 3.0)), MOST)

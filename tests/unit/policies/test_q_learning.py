@@ -6,11 +6,11 @@ from policy_cases import LATE, at, node_types, play, problem_of, seen, space_of
 
 from penstock.compiled import Floats
 from penstock.perf.deployments import NOTHING, Deployments, adding, removing
-from penstock.policies.kernel import step
-from penstock.policies.operator.q_learning import QLearner, QLearning
-from penstock.policies.rl import tables
-from penstock.policies.rl.experience import remember
-from penstock.policies.rl.tables import row_to_read, row_to_write
+from penstock.policy.kernel import step
+from penstock.policy.operator.q_learning import QLearner, QLearning
+from penstock.policy.rl import tables
+from penstock.policy.rl.experience import remember
+from penstock.policy.rl.tables import row_to_read, row_to_write
 
 LEVELS = 3
 MOST = 3

@@ -12,12 +12,12 @@ from penstock.compiled import Floats
 from penstock.domain.objective import Weights
 from penstock.perf.deployments import NOTHING, adding, replicas_at
 from penstock.perf.queueing import m_m_1
-from penstock.policies.kernel import step
-from penstock.policies.operator.q_learning import LearningRates
-from penstock.policies.operator.q_learning_pds import PdsLearner, PdsLearning
-from penstock.policies.rl import tables
-from penstock.policies.rl.experience import remember
-from penstock.policies.rl.post_decision import BelievedModel, estimated_cost, post_decision
+from penstock.policy.kernel import step
+from penstock.policy.operator.q_learning import LearningRates
+from penstock.policy.operator.q_learning_pds import PdsLearner, PdsLearning
+from penstock.policy.rl import tables
+from penstock.policy.rl.experience import remember
+from penstock.policy.rl.post_decision import BelievedModel, estimated_cost, post_decision
 
 HALVING = LearningRates(alpha_factor=0.5, alpha_every=1, alpha_floor=0.0)
 WEIGHTS = Weights(performance=0.5, resources=0.25, reconfiguration=0.25)

@@ -7,7 +7,7 @@ from policy_cases import at, node_types, problem_of, seen, space_of
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.perf.deployments import NOTHING, adding
-from penstock.policies.rl.problem import (
+from penstock.policy.rl.problem import (
     known_cost,
     level_of,
     level_rates,

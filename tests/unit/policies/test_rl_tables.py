@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from penstock.policies.rl import tables
-from penstock.policies.rl.tables import (
+from penstock.policy.rl import tables
+from penstock.policy.rl.tables import (
     ValueTable,
     row_to_read,
     row_to_write,

@@ -8,7 +8,7 @@ from policy_cases import at, node_types, problem_of, space_of
 
 from penstock.domain.errors import InputError
 from penstock.perf.deployments import NOTHING, adding, removing, replicas_at
-from penstock.policies.rl.tile_coding import Tiles, active, estimate, nudge, tiles
+from penstock.policy.rl.tile_coding import Tiles, active, estimate, nudge, tiles
 
 
 def tiled(types: int, most: int, levels: int, *, packed: bool = False) -> Tiles:

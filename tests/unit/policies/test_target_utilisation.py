@@ -9,10 +9,10 @@ from policy_cases import at, node_types, seen, space_of
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.perf.queueing import m_d_1
-from penstock.policies.kernel import step
-from penstock.policies.operator.target_utilisation import TargetUtilisation
-from penstock.policies.operator.value_iteration import violation_costs
-from penstock.policies.rl.problem import Problem, operator_problem, unknown_cost
+from penstock.policy.kernel import step
+from penstock.policy.operator.target_utilisation import TargetUtilisation
+from penstock.policy.operator.value_iteration import violation_costs
+from penstock.policy.rl.problem import Problem, operator_problem, unknown_cost
 
 TYPES = node_types()
 SPACE = space_of(TYPES, 3)

@@ -7,8 +7,8 @@ from policy_cases import node_types, observation, space_of
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
-from penstock.policies.operator.node_choice import NodeChoice
-from penstock.policies.operator.threshold import Threshold
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.operator.threshold import Threshold
 
 MOST = 4
 

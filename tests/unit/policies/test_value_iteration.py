@@ -11,8 +11,8 @@ from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.perf.deployments import replicas_at
 from penstock.perf.queueing import m_m_1
-from penstock.policies.kernel import copied, step
-from penstock.policies.operator.value_iteration import ValueIteration, ValuePlan
+from penstock.policy.kernel import copied, step
+from penstock.policy.operator.value_iteration import ValueIteration, ValuePlan
 from penstock.testing.operator_policy import same
 
 LEVELS = 3

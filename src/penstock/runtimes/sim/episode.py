@@ -15,7 +15,7 @@ from penstock.compiled import Floats, Ints, compiled, compiled_uncached, is_ours
 from penstock.perf.deployments import Deployments, cost_of, count_of
 from penstock.perf.operator import response_time, utilisation
 from penstock.perf.queueing import QueueModel
-from penstock.policies.kernel import Seen, step
+from penstock.policy.kernel import Seen, step
 
 
 class World(NamedTuple):

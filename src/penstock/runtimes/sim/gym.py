@@ -10,7 +10,7 @@ from gymnasium import spaces
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.perf.deployments import NOTHING, NOWHERE, after, replicas_at
-from penstock.policies.rl.problem import Problem, known_cost, level_of, unknown_cost
+from penstock.policy.rl.problem import Problem, known_cost, level_of, unknown_cost
 from penstock.runtimes.sim.episode import World, observe
 
 Observation = npt.NDArray[np.int64]

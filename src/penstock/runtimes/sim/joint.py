@@ -14,7 +14,7 @@ from numpy.random import Generator
 from penstock.compiled import Floats, Ints, compiled
 from penstock.perf.deployments import Deployments, cost_of
 from penstock.perf.joint import JointQueues, joint_response_time, joint_utilisation
-from penstock.policies.kernel import Seen, step
+from penstock.policy.kernel import Seen, step
 
 
 class JointWorld(NamedTuple):

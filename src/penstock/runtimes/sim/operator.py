@@ -4,7 +4,7 @@ from penstock.compiled import Floats
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
 from penstock.perf.deployments import handle_of, replicas_at
-from penstock.policies.kernel import Seen
+from penstock.policy.kernel import Seen
 from penstock.runtimes.sim.episode import Slot, World, observe, settle
 
 

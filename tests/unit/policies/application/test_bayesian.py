@@ -12,7 +12,7 @@ from scipy.integrate import quad
 
 from penstock.compiled import Flags, Floats
 from penstock.domain.errors import InputError
-from penstock.policies.application.bayesian import (
+from penstock.policy.application.bayesian import (
     BayesianSearch,
     Measured,
     Search,

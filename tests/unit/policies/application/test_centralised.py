@@ -18,15 +18,15 @@ from penstock.domain.request import ScaleOut
 from penstock.perf.deployments import NOWHERE, actions_of, after, deployments, handle_of, replicas_at
 from penstock.perf.joint import joint_deployments, joint_queues, joint_response_time, joint_response_times
 from penstock.perf.queueing import m_d_1
-from penstock.policies.application.centralised import (
+from penstock.policy.application.centralised import (
     CentralisedLearner,
     CentralisedMdp,
     application_problem,
     joint_violation_costs,
 )
-from penstock.policies.kernel import Seen, step
-from penstock.policies.operator.value_iteration import ValueIteration
-from penstock.policies.rl.problem import level_rates
+from penstock.policy.kernel import Seen, step
+from penstock.policy.operator.value_iteration import ValueIteration
+from penstock.policy.rl.problem import level_rates
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
 
 GAMMA = 0.95

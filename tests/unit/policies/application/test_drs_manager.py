@@ -16,9 +16,9 @@ from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import ScaleIn, ScaleOut
 from penstock.perf.deployments import deployments
-from penstock.policies.application.drs import DrsManager
-from penstock.policies.operator.drs import Drs
-from penstock.policies.operator.node_choice import NodeChoice
+from penstock.policy.application.drs import DrsManager
+from penstock.policy.operator.drs import Drs
+from penstock.policy.operator.node_choice import NodeChoice
 
 TYPES = tuple(NodeType(name=f"t{i}", speedup=s, price=s) for i, s in enumerate((1.0, 0.5, 2.0)))
 RNG = np.random.default_rng(1)

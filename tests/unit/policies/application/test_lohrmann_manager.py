@@ -14,10 +14,10 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.objective import Objective
 from penstock.domain.request import ScaleIn, ScaleOut
 from penstock.perf.deployments import deployments
-from penstock.policies.application.lohrmann import LohrmannManager
-from penstock.policies.application.sizing import Station
-from penstock.policies.operator.lohrmann import Lohrmann
-from penstock.policies.operator.node_choice import NodeChoice
+from penstock.policy.application.lohrmann import LohrmannManager
+from penstock.policy.application.sizing import Station
+from penstock.policy.operator.lohrmann import Lohrmann
+from penstock.policy.operator.node_choice import NodeChoice
 
 RNG = np.random.default_rng(1)
 

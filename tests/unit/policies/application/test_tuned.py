@@ -12,8 +12,8 @@ from penstock.apps.paper_graphs import GRAPHS, graph_named
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights
-from penstock.policies.application.bayesian import BayesianSearch, Measured, Search, random_search
-from penstock.policies.application.tuned import (
+from penstock.policy.application.bayesian import BayesianSearch, Measured, Search, random_search
+from penstock.policy.application.tuned import (
     Behaviour,
     Candidate,
     Configuration,

@@ -1,0 +1,102 @@
+"""The token bucket of Cardellini 2018, sec. 7: reconfigure when it pays, settle when all is well.
+
+Every period, a response time above `high_s` earns an H token, which grants a scale-out or a
+migration; one below `low_s` earns an L token, which grants a scale-in; in between nothing is
+earned. The bucket holds one kind at a time and at most `capacity` tokens: a token of the
+other kind empties it, and a new one pushes out the oldest when it is full. Where paths have
+limits of their own, the path that is worst off counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import floor, inf
+
+from penstock.domain.errors import InputError
+from penstock.domain.observation import ApplicationObservation
+from penstock.domain.request import Refused, Request, ScaleIn, Verdict
+from penstock.policy.application.requests import without_conflicts
+
+
+class Token(Enum):
+    """What a token grants."""
+
+    HIGH = "H"  # a scale-out or a migration
+    LOW = "L"  # a scale-in
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Tokens of one kind, and when the last chance to earn one was."""
+
+    kind: Token | None = None
+    tokens: int = 0
+    looked_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBucket:
+    """Grants at most as many requests as there are tokens of their kind."""
+
+    low_s: float
+    high_s: float
+    period_s: float = 60.0
+    capacity: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low_s < self.high_s:
+            raise InputError(
+                f"token bucket: thresholds {self.low_s} s and {self.high_s} s; low must be below high"
+            )
+        if self.capacity < 1:
+            raise InputError(f"token bucket: capacity={self.capacity}; it must hold at least one token")
+        if not 0 < self.period_s < inf:
+            raise InputError(f"token bucket: period_s={self.period_s}; it must be positive and end")
+
+    def initial(self) -> Bucket:
+        return Bucket()
+
+    def grant(
+        self, memory: Bucket, requests: Sequence[Request], seen: ApplicationObservation
+    ) -> tuple[Verdict, Bucket]:
+        bucket = self._earn(memory, seen)
+        kept, refused = without_conflicts(requests)
+        granted: list[Request] = []
+        for request in kept:
+            needed = Token.LOW if isinstance(request, ScaleIn) else Token.HIGH
+            if bucket.kind is needed and bucket.tokens > 0:
+                granted.append(request)
+                bucket = replace(bucket, tokens=bucket.tokens - 1)
+            else:
+                refused.append(Refused(request, self._why_not(needed, seen)))
+        return Verdict(tuple(granted), tuple(refused)), bucket
+
+    def _earn(self, bucket: Bucket, seen: ApplicationObservation) -> Bucket:
+        time_s = judged_s(seen)
+        last = bucket.looked_at_s
+        periods = 1 if last is None else floor((seen.at_s - last) / self.period_s)
+        # Blind: earn nothing, and look again as soon as something was measured.
+        if periods < 1 or time_s is None:
+            return bucket
+        # By whole periods: a live clock trembles, and a round that is a hair early must not cost one.
+        looked = replace(bucket, looked_at_s=seen.at_s if last is None else last + periods * self.period_s)
+        if time_s > self.high_s:
+            earned = Token.HIGH
+        elif time_s < self.low_s:
+            earned = Token.LOW
+        else:
+            return looked
+        before = bucket.tokens if bucket.kind is earned else 0
+        return replace(looked, kind=earned, tokens=min(before + 1, self.capacity))
+
+    def _why_not(self, needed: Token, seen: ApplicationObservation) -> str:
+        time_s = judged_s(seen)
+        if time_s is None:
+            return f"no {needed.value} token: response time not measured"
+        band = f"{self.low_s * 1000:.0f}-{self.high_s * 1000:.0f} ms"
+        return f"no {needed.value} token: response time {time_s * 1000:.0f} ms, band {band}"
+
+
+def judged_s(seen: ApplicationObservation) -> float | None:
+    """The response time that tokens are earned by."""
+    return seen.response_time_s if seen.strictest_s is None else seen.strictest_s

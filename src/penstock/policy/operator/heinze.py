@@ -1,0 +1,141 @@
+"""Heinze et al. (ICDEW 2014), the model-free baseline of Russo 2023: learn to hold a target utilisation.
+
+States are utilisations in steps of 5 %, actions one replica fewer, none, one more. Values
+are preset to what a threshold policy would do and refined by SARSA; monotonicity is
+enforced: if adding is best at some load, removing is not at any higher load.
+"""
+
+from dataclasses import dataclass, field
+from math import floor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from penstock.compiled import Floats, Ints, compiled
+from penstock.domain.errors import InputError
+from penstock.perf.deployments import replicas_of
+from penstock.policy.kernel import CompiledPolicy, Seen, step_of
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
+from penstock.policy.operator.q_learning import LearningRates
+from penstock.policy.rl.schedules import Schedule, advance
+
+STEPS_TO_FULL = 20  # states are 5 % of utilisation apart
+HIGHEST_UTILISATION = 10.0
+_STATES = int(HIGHEST_UTILISATION) * STEPS_TO_FULL + 1
+_FEWER, _SAME, _MORE = range(3)
+_MARGIN = 0.1
+_NEVER = -1
+
+
+class HeinzeMemory(NamedTuple):
+    """Q(utilisation, action) and the last choice."""
+
+    fleet: Fleet
+    node_type: int
+    target: float
+    gamma: float
+    q: Floats
+    alpha: Schedule
+    last: Ints  # [state, action, deployment wanted]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heinze(CompiledPolicy[HeinzeMemory]):
+    """Keeps utilisation near a target."""
+
+    node_choice: NodeChoice
+    target: float = 0.7
+    gamma: float = 0.99
+    rates: LearningRates = field(default_factory=lambda: LearningRates(alpha_start=0.3))
+    as_published: bool = False  # presets by repeated addition of 0.05, rounding errors and all
+
+    def __post_init__(self) -> None:
+        if not 0 < self.target < 1:
+            raise InputError(f"target={self.target}; a utilisation between 0 and 1")
+
+    def starting_type(self) -> int:
+        return self.node_choice.pick(speedup=self.deployments.speedup, price=self.deployments.price)
+
+    def initial(self) -> HeinzeMemory:
+        return HeinzeMemory(
+            fleet=no_fleet(self.deployments),
+            node_type=self.starting_type(),
+            target=self.target,
+            gamma=self.gamma,
+            q=self._presets(),
+            alpha=self.rates.alpha(),
+            last=np.array([_NEVER, _SAME, 0], dtype=np.int64),
+        )
+
+    def _presets(self) -> Floats:
+        q = np.zeros((_STATES, 3))
+        if not self.as_published:
+            for state in range(_STATES):
+                q[state] = self._preset(state / STEPS_TO_FULL)
+            return q
+        utilisation = 0.0
+        while utilisation <= HIGHEST_UTILISATION:
+            q[floor(utilisation * STEPS_TO_FULL)] = self._preset(utilisation)
+            utilisation += 1 / STEPS_TO_FULL
+        return q
+
+    def _preset(self, utilisation: float) -> Floats:
+        preset = np.ones(3)
+        if utilisation > self.target:
+            preset[_MORE] = 0.0
+        elif utilisation < self.target / 2:
+            preset[_FEWER] = 0.0
+        else:
+            preset[_SAME] = 0.0
+        return preset
+
+    def explain(self, memory: HeinzeMemory, seen: Seen) -> str:
+        return f"utilisation {seen.utilisation:.2f} (target {self.target:.2f}) at {seen.rate:.0f} t/s"
+
+
+@compiled
+def greedy(q: Floats, state: int, can_shrink: bool, can_grow: bool) -> int:
+    """The first possible action of least value, in the order same, fewer, more."""
+    best = _SAME
+    if can_shrink and q[state, _FEWER] < q[state, best]:
+        best = _FEWER
+    if can_grow and q[state, _MORE] < q[state, best]:
+        best = _MORE
+    return best
+
+
+@compiled
+def enforce_monotony(q: Floats, state: int, action: int) -> None:
+    """What is right at this load bounds what can be right at higher or lower load."""
+    if action == _MORE:
+        for higher in range(state, q.shape[0]):
+            q[higher, _FEWER] = q[higher, _MORE] + _MARGIN
+    elif action == _FEWER:
+        for lower in range(state + 1):
+            q[lower, _MORE] = q[lower, _FEWER] + _MARGIN
+
+
+@step_of(HeinzeMemory)
+def heinze_step(me: HeinzeMemory, seen: Seen, rng: Generator) -> tuple[int, float]:
+    here = seen.deployment
+    acknowledge(me.fleet, here)
+    replicas = replicas_of(me.fleet.deployments, here)
+    can_shrink = replicas > 1
+    can_grow = replicas < me.fleet.deployments.max_replicas
+    state = int(np.floor(min(seen.utilisation, HIGHEST_UTILISATION) * STEPS_TO_FULL))
+    action = greedy(me.q, state, can_shrink, can_grow)
+    if me.last[0] != _NEVER:
+        alpha = me.alpha.now[0]
+        cost = abs(state / STEPS_TO_FULL - me.target)
+        then, did = me.last[0], me.last[1] if here == me.last[2] else _SAME  # refused: nothing was done
+        me.q[then, did] = (1.0 - alpha) * me.q[then, did] + alpha * (cost + me.gamma * me.q[state, action])
+        advance(me.alpha)
+        enforce_monotony(me.q, then, action)
+    gain = me.q[state, _SAME] - me.q[state, action]
+    target = resize(me.fleet, here, replicas + action - _SAME, me.node_type)
+    me.last[0] = state
+    me.last[1] = action
+    me.last[2] = target
+    return target, min(max(gain, 0.0), 1.0)
