@@ -6,33 +6,30 @@ beforehand) writes it as `Remembered` before its first tick.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, get_args
 
+from penstock.control import journal_v1
 from penstock.control.orders import Order
 from penstock.control.plain_data import from_plain, to_plain
 from penstock.control.plan import Plan
-from penstock.control.safety_settings import SafetySettings
+from penstock.control.spec import ControllerSpec, OperatorSpec
+from penstock.domain.application import Application
 from penstock.domain.errors import InputError
-from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Weights
 from penstock.domain.observation import ApplicationObservation
 from penstock.reconfigure.words import Command, Event, Record
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """How the controller of this run was built."""
+    """Who decides in this run: what its controller was built from."""
 
-    policies: Mapping[str, Any]  # plain data, as whoever builds controllers understands it
-    seed: int
-    node_types: tuple[NodeType, ...]
-    safety: SafetySettings
-    advise: bool = False
+    controller: ControllerSpec
     at_s: float | None = None
     schema: int = SCHEMA
-    about: Mapping[str, Any] = field(default_factory=dict)  # plain data for people: version, application
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +41,16 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retuned:
-    """From here on others decide: the same managers with other bounds, weights and news of their operators.
+    """From here on the same managers decide with other bounds, weights and news of their operators.
 
-    It stands between two rounds, and takes the place of the header's `policies`.
+    It stands between two rounds, and takes the place of what the header says of these.
     """
 
     at_s: float
-    policies: Mapping[str, Any]  # plain data, as in the header
+    application: Application  # as measured
+    operators: tuple[OperatorSpec, ...]
+    weights: Weights
+    source_rates: tuple[float, ...]
     memory: Mapping[str, Any]  # what they start with, as `control.saved` makes it
     reason: str
 
@@ -98,12 +98,18 @@ def latest_header(entries: Iterable[Entry]) -> Header | None:
         if isinstance(entry, Header):
             latest = entry
         elif isinstance(entry, Retuned) and latest is not None:
-            latest = retuned_header(latest, entry)
+            latest = replace(latest, controller=retuned_spec(latest.controller, entry))
     return latest
 
 
-def retuned_header(header: Header, change: Retuned) -> Header:
-    return replace(header, policies=change.policies)
+def retuned_spec(spec: ControllerSpec, change: Retuned) -> ControllerSpec:
+    return replace(
+        spec,
+        application=change.application,
+        operators=change.operators,
+        weights=change.weights,
+        source_rates=change.source_rates,
+    )
 
 
 def encoded(entry: Entry) -> str:
@@ -118,8 +124,9 @@ def decoded(line: str) -> Entry:
         raise InputError(f"no JSON: {problem}") from problem
     if not isinstance(data, dict):
         raise InputError("not an entry: a JSON object is expected")
+    data = journal_v1.upgraded(data)
     if data.get("kind") == Header.__name__ and data.get("schema") != SCHEMA:
-        raise InputError(f"schema {data.get('schema')}; this version reads schema {SCHEMA}")
+        raise InputError(f"schema {data.get('schema')}; this version reads schemas 1 and {SCHEMA}")
     for kind in get_args(Entry):
         if data.get("kind") == kind.__name__:
             entry: Entry = from_plain({name: v for name, v in data.items() if name != "kind"}, kind)

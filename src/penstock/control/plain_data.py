@@ -32,7 +32,7 @@ def to_plain(value: Any, hint: Any) -> Any:
     if value is None or hint is Any:
         return value
     if len(options) > 1:
-        return _tagged(value, options)
+        return _scalar(value, options) if _are_scalars(options) else _tagged(value, options)
     (kind,) = options
     if kind is float:
         return float(value) if isfinite(value) else str(float(value))
@@ -100,7 +100,7 @@ def _value(data: Any, hint: Any, where: str) -> Any:
     if data is None and (NoneType in get_args(hint) or hint in {None, NoneType, Any}):
         return None
     if len(options) > 1:
-        return _untagged(data, options, where)
+        return _scalar(data, options) if _are_scalars(options) else _untagged(data, options, where)
     (kind,) = options
     if kind is Any:
         return data
@@ -200,6 +200,17 @@ def _tuples(data: Any) -> Any:
     if isinstance(data, list):
         return tuple(_tuples(item) for item in data)
     return float(data["float"]) if isinstance(data, dict) else data
+
+
+def _are_scalars(options: Sequence[Any]) -> bool:
+    return all(option in _SCALARS for option in options)
+
+
+def _scalar(value: Any, options: Sequence[Any]) -> Any:
+    """One of several scalars; JSON tells them apart by itself."""
+    if type(value) not in options or (type(value) is float and not isfinite(value)):
+        raise InputError(f"{_short(value)} is none of {', '.join(map(_name, options))}")
+    return value
 
 
 def _tagged(value: Any, options: Sequence[Any]) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from penstock.control.journal import Entry, Header, Remembered, Retuned, Ticked, retuned_header
+from penstock.control.journal import Entry, Header, Remembered, Retuned, Ticked, retuned_spec
 from penstock.control.loop import Controller, ControllerMemory, plan
 from penstock.control.plan import Plan
 from penstock.control.saved import of_plain, restored
+from penstock.control.spec import ControllerSpec
 from penstock.domain.errors import InputError
 
-Build = Callable[[Header], tuple[Controller, ControllerMemory]]
+Build = Callable[[ControllerSpec], tuple[Controller, ControllerMemory]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +38,21 @@ class Replayed:
 
 
 def replay(entries: Iterable[Entry], build: Build) -> Replayed:
-    """Run every recorded round again. `build` makes the controller a header describes."""
+    """Run every recorded round again. `build` makes the controller a specification describes."""
     now: tuple[Controller, ControllerMemory] | None = None
-    header: Header | None = None
+    spec: ControllerSpec | None = None
     ticks = 0
     for entry in entries:
         if isinstance(entry, Header):
-            header, now = entry, build(entry)
+            spec, now = entry.controller, build(entry.controller)
         if not isinstance(entry, Remembered | Retuned | Ticked):
             continue
-        if header is None or now is None:
+        if spec is None or now is None:
             raise InputError("journal: it does not begin with a header; nothing says who decided")
         controller, memory = now
         if isinstance(entry, Retuned):
-            header = retuned_header(header, entry)
-            controller, _ = build(header)
+            spec = retuned_spec(spec, entry)
+            controller, _ = build(spec)
             now = controller, restored(controller, of_plain(entry.memory))
             continue
         if isinstance(entry, Remembered):

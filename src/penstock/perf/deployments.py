@@ -10,6 +10,7 @@ Actions, in the order that breaks ties: 0 does nothing, 1..N removes a replica o
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import comb
 from typing import NamedTuple
 
@@ -70,6 +71,12 @@ def deployments(
         speed=speed,
         cost=cost,
     )
+
+
+@lru_cache(maxsize=32)
+def known_deployments(node_types: tuple[NodeType, ...], max_replicas: int) -> Deployments:
+    """The same, made once: managers of many operators, and many runs, share what never changes."""
+    return deployments(node_types, max_replicas)
 
 
 def with_types(space: Deployments, *, speedup: Floats, price: Floats) -> Deployments:

@@ -1,6 +1,7 @@
 """Response time over the graph: the longest source-sink path, and each operator's share of it."""
 
 from collections.abc import Mapping, Set
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,6 +64,19 @@ def _factor(path: Path, limit: float, bounds: Mapping[str, float], growing: Set[
     """By how much the growing operators of a path may be multiplied before it is used up."""
     held = sum(bounds[name] for name in path if name not in growing)
     return (limit - held) / sum(bounds[name] for name in path if name in growing)
+
+
+def without_delays(
+    application: Application, objective: Objective, delays_s: Mapping[str, float]
+) -> Objective:
+    """What constant delays leave of every path's limit."""
+    if not delays_s:
+        return objective
+    left = {
+        path: objective.for_path(path) - sum(delays_s.get(name, 0.0) for name in path)
+        for path in application.paths
+    }
+    return replace(objective, per_path_s=left)
 
 
 def check_objective(

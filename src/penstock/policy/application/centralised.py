@@ -11,8 +11,8 @@ iteration and of model-based learning:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -20,18 +20,32 @@ from penstock.compiled import Floats
 from penstock.domain.application import Application
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Request, Verdict
 from penstock.perf.deployments import handle_of, replicas_at
-from penstock.perf.joint import JointQueues, joint_deployments, joint_response_times, reference_limit
+from penstock.perf.joint import (
+    LARGEST_JOINT_TABLE,
+    JointQueues,
+    check_joint_size,
+    joint_deployments,
+    joint_queues,
+    joint_response_times,
+    reference_limit,
+)
 from penstock.perf.latency import check_objective
 from penstock.policy.application.requests import decided_above
 from penstock.policy.kernel import Seen, copied, is_measured, step
-from penstock.policy.operator.model_based import SWEEPS, ModelLearner, Sweeps, model_learner
+from penstock.policy.knowledge import ApplicationKnowledge
+from penstock.policy.operator.model_based import ModelLearner, Sweeps, model_learner
 from penstock.policy.operator.value_iteration import ValuePlan, planned
+from penstock.policy.parameters import Param
+from penstock.policy.registry import application_policy
+from penstock.policy.rl.backup import transitions
 from penstock.policy.rl.post_decision import greedy_reason
-from penstock.policy.rl.problem import Problem, level_of, operator_problem
+from penstock.policy.rl.problem import Problem, level_of, level_rates, levels_of, operator_problem
 from penstock.policy.rl.schedules import schedule
 
 K = TypeVar("K", ValuePlan, ModelLearner)
@@ -64,6 +78,17 @@ def joint_violation_costs(problem: Problem, queues: JointQueues, level_rates: Fl
     return costs
 
 
+def _on(node_type: NodeType, application: Application) -> Application:
+    """The application with service times as on these nodes."""
+    return replace(
+        application,
+        operators=tuple(
+            replace(operator, service_time_s=operator.service_time_s / node_type.speedup)
+            for operator in application.operators
+        ),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class CentralisedManager(Generic[K]):
     """What planner and learner share: all operators' observations in, a decision for each out."""
@@ -71,7 +96,47 @@ class CentralisedManager(Generic[K]):
     application: Application
     objective: Objective
     problem: Problem
-    gamma: float = 0.99
+    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+
+    @classmethod
+    def check(
+        cls,
+        name: str,
+        application: Application,
+        node_types: tuple[NodeType, ...],
+        *,
+        where: str,
+        delays_s: Mapping[str, float],
+        largest: int = LARGEST_JOINT_TABLE,
+    ) -> None:
+        """What can be said against it before anything is measured."""
+        if len(node_types) > 1:
+            raise InputError(
+                f"{name}: plans for one type of node, {where} has {len(node_types)}; offer one, as in A:1, "
+                "or choose another application policy"
+            )
+        if delays_s:
+            raise InputError(
+                f"{name}: does not model the constant delays of application '{application.name}'"
+            )
+        try:
+            check_joint_size([operator.max_replicas for operator in application.operators], largest=largest)
+        except InputError as problem:
+            raise InputError(f"{name}: {problem}") from None
+
+    @classmethod
+    def usual(cls, known: ApplicationKnowledge) -> dict[str, Any]:
+        """The decision process of the application on the only type of node there is."""
+        application = _on(known.node_types[0], known.application)
+        problem = application_problem(
+            application, known.objective, levels=known.levels, max_rate=known.max_rate
+        )
+        queues = joint_queues(application, known.objective)
+        return {
+            "application": application,
+            "problem": problem,
+            "violation_costs": joint_violation_costs(problem, queues, level_rates(problem)),
+        }
 
     def initial(self) -> K:
         raise NotImplementedError
@@ -134,13 +199,20 @@ class CentralisedManager(Generic[K]):
         return decisions, memory
 
 
+@application_policy("centralised", needs_model=True, decides_itself=True)
 @dataclass(frozen=True, kw_only=True)
 class CentralisedMdp(CentralisedManager[ValuePlan]):
-    """Plans once over the joint space with everything known, then follows the plan."""
+    """One decision process for all operators, solved with everything known."""
 
     transitions: Floats  # P(l'|l)
     violation_costs: Floats  # per (joint deployment, level)
-    tolerance: float = 1e-4  # largest change of any value in the last sweep
+    tolerance: Annotated[float, Param("largest change of any value in the last sweep", above=0)] = 1e-4
+
+    @classmethod
+    def usual(cls, known: ApplicationKnowledge) -> dict[str, Any]:
+        filled = super().usual(known)
+        moves = transitions(levels_of(filled["problem"], known.training), known.levels)
+        return {**filled, "transitions": moves}
 
     def initial(self) -> ValuePlan:
         return planned(
@@ -148,13 +220,22 @@ class CentralisedMdp(CentralisedManager[ValuePlan]):
         )
 
 
+# A sweep over the joint space is dear: ten slots apart at most costs a tenth of one at every step.
+OFTEN = Sweeps(longest_interval=10)
+
+
+@application_policy(
+    {"centralised-rl-plus": {}, "centralised-rl": {"violation_costs": None}},
+    needs_model=True,
+    decides_itself=True,
+)
 @dataclass(frozen=True, kw_only=True)
 class CentralisedLearner(CentralisedManager[ModelLearner]):
-    """Alg. 1 over the joint space; it starts by believing that nothing violates, unless it is told."""
+    """One decision process for all operators, learned; `-plus` is told the response-time model."""
 
     violation_costs: Floats | None = None  # the known response-time model; None: learn them by eq. (6)
-    alpha: float = 0.1
-    sweeps: Sweeps = SWEEPS
+    alpha: Annotated[float, Param("step size", above=0, at_most=1)] = 0.1
+    sweeps: Sweeps = OFTEN
 
     def initial(self) -> ModelLearner:
         return model_learner(

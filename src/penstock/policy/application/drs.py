@@ -15,17 +15,20 @@ from math import inf
 
 from penstock.policy.application.sizing import SizingManager, Station
 from penstock.policy.operator.drs import servers_needed, sojourn_time
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.registry import application_policy
 
 
+@application_policy(NodeChoice.variants("drs"), needs_model=True, decides_itself=True)
 @dataclass(frozen=True, kw_only=True)
 class DrsManager(SizingManager):
-    """Sizes all operators by the expected total sojourn time of a tuple."""
+    """Sizes all operators by queueing theory, M/M/c: the expected sojourn time of a tuple."""
 
     def sizes(self, stations: Mapping[str, Station], source_rate: float) -> dict[str, int]:
         least = {name: servers_needed(s.rate, s.service_time_s, inf, s.most) for name, s in stations.items()}
         if self.as_published:
             return least
-        limit_s = min(self.objective.for_path(path) for path in self.application.paths)
+        limit_s = min(self.queueing_objective.for_path(path) for path in self.application.paths)
         return allocated(stations, least, len(self.application.sources) * source_rate, limit_s)
 
 

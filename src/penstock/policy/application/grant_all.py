@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from penstock.domain.observation import ApplicationObservation
 from penstock.domain.request import Request, Verdict
 from penstock.policy.application.requests import without_conflicts
+from penstock.policy.registry import application_policy
 
 
+@application_policy("grant-all")
 @dataclass(frozen=True, slots=True)
 class GrantAll:
-    """Remembers nothing and refuses only conflicts."""
+    """Grants what operators ask for; refuses only conflicts."""
 
     def initial(self) -> None:
         return None

@@ -13,22 +13,27 @@ waiting only, ignores speedups and doubles measured bottlenecks (`as_published`)
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, sqrt
+from typing import Annotated
 
 from penstock.domain.application import Path
 from penstock.policy.application.sizing import SizingManager, Station
 from penstock.policy.operator.lohrmann import BOTTLENECK, SATURATED_S, kingman_wait, replicas_for_wait
+from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.parameters import Param
+from penstock.policy.registry import application_policy
 
 
+@application_policy(NodeChoice.variants("lohrmann"), needs_model=True, decides_itself=True)
 @dataclass(frozen=True, kw_only=True)
 class LohrmannManager(SizingManager):
-    """Sizes all operators so that queueing along every path stays within its budget."""
+    """Sizes all operators by queueing theory, Kingman: waiting along every path within its budget."""
 
-    arrival_scv: float = 1.0
+    arrival_scv: Annotated[float, Param("variability of arrivals (SCV)", at_least=0)] = 1.0
 
     def sizes(self, stations: Mapping[str, Station], source_rate: float) -> dict[str, int]:
         sizes = dict.fromkeys(stations, 1)
         for path in self.application.paths:
-            limit_s = self.objective.for_path(path)
+            limit_s = self.queueing_objective.for_path(path)
             if self.as_published:
                 sizes |= self._published(path, stations, sizes, limit_s)
             else:

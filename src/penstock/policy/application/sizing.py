@@ -6,7 +6,7 @@ operator runs too many of goes oldest first, as with the policies of a single op
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Request, Verdict
 from penstock.perf.deployments import deployments, handle_of, replicas_at
-from penstock.perf.latency import check_objective
+from penstock.perf.latency import check_objective, without_delays
 from penstock.perf.traffic import visits
 from penstock.policy.application.requests import decided_above
 from penstock.policy.kernel import copied, is_measured
@@ -77,9 +77,9 @@ class SizingManager:
     objective: Objective
     node_types: tuple[NodeType, ...]
     node_choice: NodeChoice
-    as_published: bool = (
-        False  # the published simulator's procedure; it takes every node for one of speedup 1
-    )
+    delays_s: Mapping[str, float] = field(default_factory=dict)  # that neither load nor nodes change
+    # The published simulator's procedure, which takes every node for one of speedup 1.
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         check_sizable(
@@ -88,7 +88,13 @@ class SizingManager:
             self.node_types,
             self.node_choice,
             as_published=self.as_published,
+            delays_s=self.delays_s,
         )
+
+    @property
+    def queueing_objective(self) -> Objective:
+        """What constant delays leave for queueing and service."""
+        return without_delays(self.application, self.objective, self.delays_s)
 
     def sizes(self, stations: Mapping[str, Station], source_rate: float) -> dict[str, int]:
         """Replicas of every operator."""

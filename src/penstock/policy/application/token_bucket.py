@@ -10,12 +10,16 @@ limits of their own, the path that is worst off counts.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from math import floor, inf
+from math import floor
+from typing import Annotated
 
 from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation
 from penstock.domain.request import Refused, Request, ScaleIn, Verdict
 from penstock.policy.application.requests import without_conflicts
+from penstock.policy.knowledge import ApplicationKnowledge
+from penstock.policy.parameters import Param, check_parameters
+from penstock.policy.registry import application_policy
 
 
 class Token(Enum):
@@ -34,24 +38,35 @@ class Bucket:
     looked_at_s: float | None = None
 
 
+@application_policy("token-bucket")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBucket:
-    """Grants at most as many requests as there are tokens of their kind."""
+    """Grants what operators ask for, but few changes while all is well."""
 
-    low_s: float
-    high_s: float
-    period_s: float = 60.0
-    capacity: int = 1
+    low_s: Annotated[
+        float, Param("response time below which a scale-in is granted; half the objective", at_least=0)
+    ]
+    high_s: Annotated[
+        float, Param("response time above which a scale-out is granted; .9 of the objective", at_least=0)
+    ]
+    period_s: Annotated[float, Param("seconds between two tokens; two intervals", above=0)] = 60.0
+    capacity: Annotated[int, Param("tokens it holds at most", at_least=1)] = 1
+
+    @classmethod
+    def usual(cls, known: ApplicationKnowledge) -> dict[str, float]:
+        """As in Cardellini 2018: half and nine tenths of the objective, a token every second interval."""
+        return {
+            "low_s": known.limit_s / 2,
+            "high_s": 0.9 * known.limit_s,
+            "period_s": 2 * known.interval_s,
+        }
 
     def __post_init__(self) -> None:
-        if not 0 <= self.low_s < self.high_s:
+        check_parameters(self)
+        if not self.low_s < self.high_s:
             raise InputError(
                 f"token bucket: thresholds {self.low_s} s and {self.high_s} s; low must be below high"
             )
-        if self.capacity < 1:
-            raise InputError(f"token bucket: capacity={self.capacity}; it must hold at least one token")
-        if not 0 < self.period_s < inf:
-            raise InputError(f"token bucket: period_s={self.period_s}; it must be positive and end")
 
     def initial(self) -> Bucket:
         return Bucket()
@@ -78,7 +93,7 @@ class TokenBucket:
         # Blind: earn nothing, and look again as soon as something was measured.
         if periods < 1 or time_s is None:
             return bucket
-        # By whole periods: a live clock trembles, and a round that is a hair early must not cost one.
+        # By whole periods: live rounds are never exactly on time, and one a hair early must not cost a token.
         looked = replace(bucket, looked_at_s=seen.at_s if last is None else last + periods * self.period_s)
         if time_s > self.high_s:
             earned = Token.HIGH

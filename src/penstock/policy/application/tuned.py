@@ -13,6 +13,7 @@ Bounds and weights are tuned in turns (Algorithm 4), each by a search of few eva
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, log
+from typing import Annotated
 
 import numpy as np
 from numpy.random import Generator
@@ -29,6 +30,21 @@ from penstock.policy.application.bayesian import (
     Search,
     Trial,
 )
+from penstock.policy.application.grant_all import GrantAll
+from penstock.policy.parameters import Param, check_parameters
+from penstock.policy.registry import application_policy
+
+
+@application_policy("tuned", needs_model=True, tunes=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfTuning(GrantAll):
+    """Grants what operators ask for, and tunes their bounds and weights by Bayesian optimisation."""
+
+    budget: Annotated[int, Param("evaluations per phase of a tuning", at_least=1)] = 25
+    rounds: Annotated[int, Param("rounds of bounds and weights at most", at_least=1)] = 2
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

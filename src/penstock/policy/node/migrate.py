@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from numpy.random import Generator
 
-from penstock.domain.errors import InputError
 from penstock.domain.observation import NodeObservation
 from penstock.domain.request import Migrate
 from penstock.policy.node.place import choose_node
+from penstock.policy.parameters import Param, check_parameters
+from penstock.policy.registry import node_policy
 
 
+@node_policy("sender-initiated")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderInitiated:
     """Moves a random replica to a near node of the same type that is not overloaded itself.
@@ -18,11 +21,12 @@ class SenderInitiated:
     On another type of node it would be another deployment, which is for its Operator Manager to choose.
     """
 
-    target_utilisation: float = 0.8  # U_mig
+    target_utilisation: Annotated[
+        float, Param("U_mig, the utilisation above which a replica is sent away", above=0, below=1)
+    ] = 0.8
 
     def __post_init__(self) -> None:
-        if not 0 < self.target_utilisation < 1:
-            raise InputError(f"target_utilisation={self.target_utilisation}; a utilisation between 0 and 1")
+        check_parameters(self)
 
     def propose(
         self, seen: NodeObservation, nodes: Mapping[str, NodeObservation], rng: Generator

@@ -15,6 +15,7 @@ from penstock.compiled import compiled
 from penstock.policy.kernel import CompiledPolicy, Seen, step_of
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
+from penstock.policy.registry import operator_policy
 
 
 class DrsMemory(NamedTuple):
@@ -27,9 +28,10 @@ class DrsMemory(NamedTuple):
     as_published: bool
 
 
+@operator_policy(NodeChoice.variants("drs"), needs_model=True, has_bounds=True)
 @dataclass(frozen=True, kw_only=True)
 class Drs(CompiledPolicy[DrsMemory]):
-    """Sizes the operator by queueing theory."""
+    """Queueing theory, M/M/c: the fewest replicas that meet the limit."""
 
     node_choice: NodeChoice
     service_time_s: float  # mean on speedup 1

@@ -6,7 +6,7 @@ target utilisation, in one jump, but only when utilisation has left the tolerate
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -17,6 +17,8 @@ from penstock.perf.deployments import replicas_of
 from penstock.policy.kernel import CompiledPolicy, Seen, step_of
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
+from penstock.policy.parameters import Param
+from penstock.policy.registry import operator_policy
 
 
 class Ds2Memory(NamedTuple):
@@ -30,14 +32,15 @@ class Ds2Memory(NamedTuple):
     true_rate: Floats  # [tuples/s of one replica; 0 before the first measurement]
 
 
+@operator_policy("ds2")
 @dataclass(frozen=True, kw_only=True)
 class Ds2(CompiledPolicy[Ds2Memory]):
-    """Sizes the operator by its measured true processing rate, with Flink's default band."""
+    """The rule behind Flink's autoscaler: replicas by the measured true processing rate."""
 
     node_choice: NodeChoice = NodeChoice.FIRST
-    target: float = 0.7
-    low: float = 0.4
-    high: float = 1.0
+    target: Annotated[float, Param("utilisation that replicas are sized for", above=0)] = 0.7
+    low: Annotated[float, Param("utilisation below which it scales in", above=0)] = 0.4
+    high: Annotated[float, Param("utilisation above which it scales out", above=0)] = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.target <= self.high:

@@ -7,18 +7,19 @@ enforced: if adding is best at some load, removing is not at any higher load.
 
 from dataclasses import dataclass, field
 from math import floor
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints, compiled
-from penstock.domain.errors import InputError
 from penstock.perf.deployments import replicas_of
 from penstock.policy.kernel import CompiledPolicy, Seen, step_of
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
-from penstock.policy.operator.q_learning import LearningRates
+from penstock.policy.operator.q_learning import StepSize
+from penstock.policy.parameters import Param, check_parameters
+from penstock.policy.registry import operator_policy
 from penstock.policy.rl.schedules import Schedule, advance
 
 STEPS_TO_FULL = 20  # states are 5 % of utilisation apart
@@ -41,19 +42,19 @@ class HeinzeMemory(NamedTuple):
     last: Ints  # [state, action, deployment wanted]
 
 
+@operator_policy(NodeChoice.variants("heinze", NodeChoice.CHEAPEST, NodeChoice.FASTEST))
 @dataclass(frozen=True, kw_only=True)
 class Heinze(CompiledPolicy[HeinzeMemory]):
-    """Keeps utilisation near a target."""
+    """Learns to hold a target utilisation (SARSA)."""
 
     node_choice: NodeChoice
-    target: float = 0.7
-    gamma: float = 0.99
-    rates: LearningRates = field(default_factory=lambda: LearningRates(alpha_start=0.3))
-    as_published: bool = False  # presets by repeated addition of 0.05, rounding errors and all
+    target: Annotated[float, Param("utilisation to hold", above=0, below=1)] = 0.7
+    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    rates: StepSize = field(default_factory=lambda: StepSize(alpha_start=0.3))
+    published_updates: bool = False  # presets by repeated addition of 0.05, rounding errors and all
 
     def __post_init__(self) -> None:
-        if not 0 < self.target < 1:
-            raise InputError(f"target={self.target}; a utilisation between 0 and 1")
+        check_parameters(self)
 
     def starting_type(self) -> int:
         return self.node_choice.pick(speedup=self.deployments.speedup, price=self.deployments.price)
@@ -71,7 +72,7 @@ class Heinze(CompiledPolicy[HeinzeMemory]):
 
     def _presets(self) -> Floats:
         q = np.zeros((_STATES, 3))
-        if not self.as_published:
+        if not self.published_updates:
             for state in range(_STATES):
                 q[state] = self._preset(state / STEPS_TO_FULL)
             return q

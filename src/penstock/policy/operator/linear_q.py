@@ -4,7 +4,7 @@ Semi-gradient Q-learning on tile-coded features of the post-decision state.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -13,6 +13,8 @@ from penstock.compiled import Floats, Ints, compiled
 from penstock.perf.deployments import NOTHING, NOWHERE, actions_of, after
 from penstock.policy.kernel import CompiledPolicy, Seen, step_of
 from penstock.policy.operator.q_learning import LearningRates
+from penstock.policy.parameters import Param
+from penstock.policy.registry import operator_policy
 from penstock.policy.rl.experience import (
     UNKNOWN,
     action_carried_out,
@@ -38,22 +40,23 @@ class LinearQLearner(NamedTuple):
     largest_gain: Floats
 
 
+@operator_policy("ql-fa", chance=True, needs_model=True, has_bounds=True)
 @dataclass(frozen=True, kw_only=True)
 class LinearQ(CompiledPolicy[LinearQLearner]):
-    """Generalises over states that look alike, in little memory."""
+    """Q-learning with linear features: generalises over states that look alike, in little memory."""
 
     problem: Problem
-    gamma: float = 0.99
+    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
     # Every step moves 3 or 4 weights at once: a step size of 1 would overshoot fourfold.
-    alpha: float = 0.1
+    alpha: Annotated[float, Param("step size", above=0, at_most=1)] = 0.1
     rates: LearningRates = field(default_factory=LearningRates)
-    as_published: bool = False  # that step size of 1, decaying; seeds then end up far apart
+    published_updates: bool = False  # that step size of 1, decaying; seeds then end up far apart
 
     def initial(self) -> LinearQLearner:
         return LinearQLearner(
             tiles=tiles(self.problem),
             gamma=self.gamma,
-            alpha=self.rates.alpha() if self.as_published else schedule(self.alpha),
+            alpha=self.rates.alpha() if self.published_updates else schedule(self.alpha),
             epsilon=self.rates.epsilon(),
             last=no_decision(),
             largest_gain=np.ones(1),

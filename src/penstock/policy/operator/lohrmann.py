@@ -7,7 +7,7 @@ speedups, and reacts to measured overload by doubling (`as_published`).
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -17,6 +17,8 @@ from penstock.perf.deployments import replicas_of
 from penstock.policy.kernel import CompiledPolicy, Seen, step_of
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
+from penstock.policy.parameters import Param
+from penstock.policy.registry import operator_policy
 
 BOTTLENECK = 0.99
 SATURATED_S = 999.0
@@ -33,15 +35,16 @@ class LohrmannMemory(NamedTuple):
     as_published: bool
 
 
+@operator_policy(NodeChoice.variants("lohrmann"), needs_model=True, has_bounds=True)
 @dataclass(frozen=True, kw_only=True)
 class Lohrmann(CompiledPolicy[LohrmannMemory]):
-    """Sizes the operator so that queueing stays within its latency budget."""
+    """Queueing theory, Kingman: the fewest replicas that keep waiting within its budget."""
 
     node_choice: NodeChoice
     service_time_s: float  # mean on speedup 1
     service_scv: float
     max_response_time_s: float
-    arrival_scv: float = 1.0
+    arrival_scv: Annotated[float, Param("variability of arrivals (SCV)", at_least=0)] = 1.0
     as_published: bool = False
 
     def starting_type(self) -> int:

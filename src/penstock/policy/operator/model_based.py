@@ -10,7 +10,7 @@ has as many replicas and its slowest is as fast.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -18,7 +18,9 @@ from numpy.random import Generator
 from penstock.compiled import Floats, Ints, compiled
 from penstock.perf.deployments import after
 from penstock.policy.kernel import CompiledPolicy, Seen, step_of
-from penstock.policy.operator.q_learning import LearningRates
+from penstock.policy.operator.q_learning import StepSize
+from penstock.policy.parameters import Param
+from penstock.policy.registry import operator_policy
 from penstock.policy.rl.backup import need_enumeration, sweep
 from penstock.policy.rl.experience import (
     UNKNOWN,
@@ -57,28 +59,28 @@ class ModelLearner(NamedTuple):
     scratch: Floats
 
 
-class Sweeps(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweeps:
     """When all states are backed up: at every step at first, then at intervals that grow."""
 
-    every_step_until: int = 25
-    interval_growth: float = 1.02
-    longest_interval: float = 50_000.0
+    every_step_until: Annotated[int, Param("steps after which sweeps become rarer", at_least=0)] = 25
+    interval_growth: Annotated[float, Param("by which the interval grows", at_least=1)] = 1.02
+    longest_interval: Annotated[float, Param("most steps between two sweeps", at_least=1)] = 50_000.0
 
 
 SWEEPS = Sweeps()
 
 
+@operator_policy("model-based", needs_model=True, has_bounds=True)
 @dataclass(frozen=True, kw_only=True)
 class ModelBased(CompiledPolicy[ModelLearner]):
-    """Learns the model, backs up all states: at every step at first, then ever more rarely."""
+    """Reinforcement learning that learns the model and plans with it."""
 
     problem: Problem
-    gamma: float = 0.99
-    rates: LearningRates = field(default_factory=LearningRates)
-    every_step_until: int = 25
-    interval_growth: float = 1.02
-    longest_interval: float = 50_000.0
-    as_published: bool = False  # bound states along rate levels only
+    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    rates: StepSize = field(default_factory=StepSize)
+    sweeps: Sweeps = SWEEPS
+    published_updates: bool = False  # bound states along rate levels only
 
     def __post_init__(self) -> None:
         need_enumeration(self.problem, "model-based")
@@ -88,9 +90,9 @@ class ModelBased(CompiledPolicy[ModelLearner]):
             self.problem,
             gamma=self.gamma,
             alpha=self.rates.alpha(),
-            sweeps=Sweeps(self.every_step_until, self.interval_growth, self.longest_interval),
+            sweeps=self.sweeps,
         )
-        return learner._replace(bounds_levels=True, bounds_deployments=not self.as_published)
+        return learner._replace(bounds_levels=True, bounds_deployments=not self.published_updates)
 
     def explain(self, memory: ModelLearner, seen: Seen) -> str:
         return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))

@@ -14,6 +14,11 @@ class NodeChoice(Enum):
     FASTEST = "s"
     FIRST = "0"
 
+    @classmethod
+    def variants(cls, family: str, *choices: "NodeChoice") -> dict[str, dict[str, "NodeChoice"]]:
+        """Names of a family of policies, one for each choice (all if none is named): `drs-c`, `drs-s`, ..."""
+        return {f"{family}-{choice.value}": {"node_choice": choice} for choice in choices or cls}
+
     def pick(self, *, speedup: Floats, price: Floats) -> int:
         if self is NodeChoice.CHEAPEST:
             return int(np.argmin(price))

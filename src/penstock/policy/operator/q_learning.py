@@ -1,7 +1,7 @@
 """Q-learning (Russo 2023, Alg. 1 and eq. 5; Cardellini 2018, sec. 5.2.1)."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -9,6 +9,8 @@ from numpy.random import Generator
 from penstock.compiled import Floats, Ints, compiled
 from penstock.perf.deployments import NOTHING, NOWHERE, actions_of, after
 from penstock.policy.kernel import CompiledPolicy, Seen, copied, step_of
+from penstock.policy.parameters import Param
+from penstock.policy.registry import operator_policy
 from penstock.policy.rl.experience import (
     UNKNOWN,
     action_carried_out,
@@ -32,25 +34,31 @@ from penstock.policy.rl.tables import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearningRates:
-    """Step size and exploration over time (Russo 2023, sec. 6.2).
+class StepSize:
+    """How far a learner moves towards what it has just seen, over time (Russo 2023, sec. 6.2).
 
     The paper prints the decays without floors; with none, learning would be over after a
     few thousand slots, and the paper's own Fig. 24 shows it going on after 200,000.
     """
 
-    alpha_start: float = 1.0
-    alpha_factor: float = 0.98
-    alpha_every: int = 10
-    alpha_floor: float = 0.1
-    epsilon_start: float = 1.0
-    epsilon_factor: float = 0.95
-    epsilon_floor: float = 0.01
+    alpha_start: Annotated[float, Param("step size at the start", above=0, at_most=1)] = 1.0
+    alpha_factor: Annotated[float, Param("by which it decays", above=0, at_most=1)] = 0.98
+    alpha_every: Annotated[int, Param("steps between two decays", at_least=1)] = 10
+    alpha_floor: Annotated[float, Param("step size it never falls below", at_least=0, at_most=1)] = 0.1
 
     def alpha(self) -> Schedule:
         return schedule(
             self.alpha_start, factor=self.alpha_factor, every=self.alpha_every, floor=self.alpha_floor
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningRates(StepSize):
+    """Step size and exploration over time."""
+
+    epsilon_start: Annotated[float, Param("exploration at the start", at_least=0, at_most=1)] = 1.0
+    epsilon_factor: Annotated[float, Param("by which it decays, every step", above=0, at_most=1)] = 0.95
+    epsilon_floor: Annotated[float, Param("exploration it never falls below", at_least=0, at_most=1)] = 0.01
 
     def epsilon(self) -> Schedule:
         return schedule(self.epsilon_start, factor=self.epsilon_factor, floor=self.epsilon_floor)
@@ -68,12 +76,13 @@ class QLearner(NamedTuple):
     largest_gain: Floats
 
 
+@operator_policy("ql", chance=True, needs_model=True, has_bounds=True)
 @dataclass(frozen=True, kw_only=True)
 class QLearning(CompiledPolicy[QLearner]):
-    """Learns the value of every action in every state by trying."""
+    """Q-learning: learns the value of every action in every state by trying."""
 
     problem: Problem
-    gamma: float = 0.99
+    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
     rates: LearningRates = field(default_factory=LearningRates)
     expected_steps: int = 100_000  # sizes a hashed table; it grows when live
 

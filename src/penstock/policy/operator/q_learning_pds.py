@@ -7,7 +7,7 @@ the error of that estimate.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -15,7 +15,9 @@ from numpy.random import Generator
 from penstock.compiled import Floats, Ints
 from penstock.perf.deployments import after
 from penstock.policy.kernel import CompiledPolicy, Seen, copied, step_of
-from penstock.policy.operator.q_learning import LearningRates
+from penstock.policy.operator.q_learning import StepSize
+from penstock.policy.parameters import Param
+from penstock.policy.registry import operator_policy
 from penstock.policy.rl.experience import (
     UNKNOWN,
     action_carried_out,
@@ -49,15 +51,17 @@ class PdsLearner(NamedTuple):
     as_published: bool
 
 
+@operator_policy("ql-pds-plus", chance=True, needs_model=True, has_bounds=True)
+@operator_policy({"ql-pds": {"believed": None}}, needs_model=True, has_bounds=True)
 @dataclass(frozen=True, kw_only=True)
 class PdsLearning(CompiledPolicy[PdsLearner]):
-    """Greedy over known costs plus the learned value of where they lead."""
+    """Q-learning with post-decision states; `ql-pds-plus` with an approximate model, too."""
 
     problem: Problem
     believed: BelievedModel | None = None  # given: QL+PDS+
-    gamma: float = 0.99
-    rates: LearningRates = field(default_factory=LearningRates)
-    as_published: bool = False  # blend in V of the state before the decision, as the published code does
+    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    rates: StepSize = field(default_factory=StepSize)
+    published_updates: bool = False  # blend in V of the state before the decision, as the published code does
     expected_steps: int = 100_000  # sizes a hashed table; it grows when live
 
     def initial(self) -> PdsLearner:
@@ -67,7 +71,7 @@ class PdsLearning(CompiledPolicy[PdsLearner]):
             alpha=self.rates.alpha(),
             last=no_decision(),
             largest_gain=np.ones(1),
-            as_published=self.as_published,
+            as_published=self.published_updates,
         )
 
     def prepared(self, memory: PdsLearner) -> PdsLearner:

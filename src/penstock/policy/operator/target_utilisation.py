@@ -7,32 +7,37 @@ does not have.
 """
 
 from dataclasses import dataclass
+from math import inf
+from typing import Annotated
 
-from penstock.domain.errors import InputError
 from penstock.policy.kernel import CompiledPolicy, Seen
 from penstock.policy.operator.model_based import SWEEPS, ModelLearner, Sweeps, model_learner
+from penstock.policy.parameters import Param
+from penstock.policy.registry import operator_policy
 from penstock.policy.rl.backup import need_enumeration
 from penstock.policy.rl.post_decision import greedy_reason
 from penstock.policy.rl.problem import Problem, level_of
 from penstock.policy.rl.schedules import schedule
 
 
+@operator_policy("target-utilisation", needs_model=True)
 @dataclass(frozen=True, kw_only=True)
 class TargetUtilisation(CompiledPolicy[ModelLearner]):
-    """Learns to keep the operator's utilisation below `problem.max_utilisation` at least cost."""
+    """Learns to keep utilisation below a target at least cost, whatever response time is wanted."""
 
     problem: Problem
-    gamma: float = 0.99
-    alpha: float = 0.1
+    target: Annotated[float, Param("utilisation above which an interval is late", above=0, below=1)] = 0.7
+    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    alpha: Annotated[float, Param("step size", above=0, at_most=1)] = 0.1
     sweeps: Sweeps = SWEEPS
 
     def __post_init__(self) -> None:
         need_enumeration(self.problem, "target-utilisation")
-        if not self.problem.max_utilisation < float("inf"):
-            raise InputError("policy 'target-utilisation': no target; give the problem a max_utilisation")
 
     def initial(self) -> ModelLearner:
-        return model_learner(self.problem, gamma=self.gamma, alpha=schedule(self.alpha), sweeps=self.sweeps)
+        # Eq. (2): a violation is a utilisation above the target; response times do not count.
+        own = self.problem._replace(max_response_time_s=inf, max_utilisation=self.target)
+        return model_learner(own, gamma=self.gamma, alpha=schedule(self.alpha), sweeps=self.sweeps)
 
     def explain(self, memory: ModelLearner, seen: Seen) -> str:
         return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))

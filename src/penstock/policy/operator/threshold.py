@@ -5,15 +5,16 @@ below beta * U. Scores are those of Cardellini 2018, sec. 5.1.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from numpy.random import Generator
 
 from penstock.compiled import compiled
-from penstock.domain.errors import InputError
 from penstock.perf.deployments import NOWHERE, Deployments, adding, after, count_of, removing, replicas_of
 from penstock.policy.kernel import CompiledPolicy, Seen, step_of
 from penstock.policy.operator.node_choice import NodeChoice
+from penstock.policy.parameters import Param, check_parameters
+from penstock.policy.registry import operator_policy
 
 
 class ThresholdMemory(NamedTuple):
@@ -25,19 +26,18 @@ class ThresholdMemory(NamedTuple):
     low: float
 
 
+# The text of Russo 2023 says U = .7; its published tables were made with .75.
+@operator_policy(NodeChoice.variants("threshold"), published={"threshold": 0.75})
 @dataclass(frozen=True, kw_only=True)
 class Threshold(CompiledPolicy[ThresholdMemory]):
-    """Keeps utilisation between beta * U and U."""
+    """Thresholds on utilisation."""
 
     node_choice: NodeChoice
-    threshold: float = 0.7  # U
-    beta: float = 0.75
+    threshold: Annotated[float, Param("U, the utilisation at which it scales out", above=0, below=1)] = 0.7
+    beta: Annotated[float, Param("fraction of U below which it scales in", above=0, below=1)] = 0.75
 
     def __post_init__(self) -> None:
-        if not 0 < self.threshold < 1:
-            raise InputError(f"threshold={self.threshold}; a utilisation between 0 and 1")
-        if not 0 < self.beta < 1:
-            raise InputError(f"beta={self.beta}; a fraction between 0 and 1")
+        check_parameters(self)
 
     def starting_type(self) -> int:
         return self.node_choice.pick(speedup=self.deployments.speedup, price=self.deployments.price)

@@ -5,7 +5,7 @@ are known. It decides by the plan and never learns.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -14,6 +14,8 @@ from penstock.compiled import Floats, compiled, compiled_allocating
 from penstock.perf.deployments import Deployments, after
 from penstock.perf.queueing import QueueModel
 from penstock.policy.kernel import CompiledPolicy, Seen, step_of
+from penstock.policy.parameters import Param
+from penstock.policy.registry import operator_policy
 from penstock.policy.rl.backup import need_enumeration, sweep, transitions
 from penstock.policy.rl.experience import score
 from penstock.policy.rl.post_decision import (
@@ -35,15 +37,16 @@ class ValuePlan(NamedTuple):
     sweeps: int
 
 
+@operator_policy("vi", needs_model=True, has_bounds=True)
 @dataclass(frozen=True, kw_only=True)
 class ValueIteration(CompiledPolicy[ValuePlan]):
-    """Plans once, then follows the plan."""
+    """Value iteration: the optimum for a known model, planned once and followed."""
 
     problem: Problem
     queue: QueueModel
     training: Floats  # rates whose level transitions are taken as the model
-    gamma: float = 0.99
-    tolerance: float = 1e-4  # largest change of any value in the last sweep
+    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    tolerance: Annotated[float, Param("largest change of any value in the last sweep", above=0)] = 1e-4
 
     def __post_init__(self) -> None:
         need_enumeration(self.problem, "vi")

@@ -8,6 +8,7 @@ import numpy as np
 from penstock.compiled import Floats, Ints, compiled, compiled_allocating
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
+from penstock.perf.cost import compiled_interval_cost
 from penstock.perf.deployments import NOTHING, Deployments, cost_of
 from penstock.policy.kernel import Seen
 
@@ -90,12 +91,12 @@ def levels_of(problem: Problem, rates: Floats) -> Ints:
 @compiled
 def known_cost(problem: Problem, action: int, target: int) -> float:
     """The part of the cost that an action's own outcome decides: reconfiguration and resources."""
-    reconfiguration = problem.reconfiguration if action != NOTHING else 0.0
-    return reconfiguration + problem.resources * (cost_of(problem.deployments, target) / problem.cost_scale)
+    share = cost_of(problem.deployments, target) / problem.cost_scale
+    return float(compiled_interval_cost(problem, 0.0, share, float(action != NOTHING)))
 
 
 @compiled
 def unknown_cost(problem: Problem, seen: Seen) -> float:
     """The part only the next interval tells: whether the response time or utilisation was exceeded."""
-    late = seen.response_time_s > problem.max_response_time_s
-    return problem.performance if late or seen.utilisation > problem.max_utilisation else 0.0
+    late = seen.response_time_s > problem.max_response_time_s or seen.utilisation > problem.max_utilisation
+    return float(compiled_interval_cost(problem, float(late), 0.0, 0.0))

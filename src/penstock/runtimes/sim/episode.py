@@ -6,16 +6,21 @@ once. Reconfigurations take no time and never fail, nodes never run out, and a s
 operator carries no backlog into the next slot.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints, compiled, compiled_uncached, is_ours
-from penstock.perf.deployments import Deployments, cost_of, count_of
+from penstock.domain.deployment import Replicas
+from penstock.perf.cost import compiled_interval_cost
+from penstock.perf.deployments import Deployments, cost_of, count_of, handle_of
 from penstock.perf.operator import response_time, utilisation
 from penstock.perf.queueing import QueueModel
+from penstock.policy.api import OperatorPolicy
 from penstock.policy.kernel import Seen, step
+from penstock.policy.knowledge import OperatorKnowledge
 
 
 class World(NamedTuple):
@@ -29,6 +34,35 @@ class World(NamedTuple):
     reconfiguration: float
     cost_scale: float  # C_max
     charge_before: bool  # pay for the deployment in force before the decision, as the published code does
+
+
+def world_of(
+    known: OperatorKnowledge, space: Deployments | None = None, *, charge_before: bool = False
+) -> World:
+    """An operator exactly as it is known, where `space` is not given with its own speeds and prices."""
+    weights = known.weights
+    return World(
+        deployments=known.deployments if space is None else space,
+        queue=known.queue,
+        max_response_time_s=known.max_response_time_s,
+        performance=weights.performance,
+        resources=weights.resources,
+        reconfiguration=weights.reconfiguration,
+        cost_scale=known.cost_scale,
+        charge_before=charge_before,
+    )
+
+
+def single_replica(known: OperatorKnowledge, node_type: int) -> int:
+    """The deployment with one replica of this type."""
+    counts = tuple(int(index == node_type) for index in range(len(known.node_types)))
+    return handle_of(known.deployments, Replicas(counts))
+
+
+def starting_type(known: OperatorKnowledge, policy: OperatorPolicy[Any]) -> int:
+    """Node type of the replica a policy would start with: the cheapest unless it says otherwise."""
+    own: Callable[[], int] | None = getattr(policy, "starting_type", None)
+    return int(np.argmin(known.deployments.price)) if own is None else own()
 
 
 class Totals(NamedTuple):
@@ -100,10 +134,8 @@ def settle(world: World, seen: Seen, target: int) -> Slot:
     violated = seen.response_time_s > world.max_response_time_s
     reconfigured = target != seen.deployment
     resources = cost_of(world.deployments, seen.deployment if world.charge_before else target)
-    cost = (
-        (world.performance if violated else 0.0)
-        + world.resources * (resources / world.cost_scale)
-        + (world.reconfiguration if reconfigured else 0.0)
+    cost = compiled_interval_cost(
+        world, float(violated), resources / world.cost_scale, float(reconfigured)
     )
     return Slot(seen.response_time_s, violated, reconfigured, resources, cost)
 

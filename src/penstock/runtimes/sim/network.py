@@ -15,11 +15,14 @@ from numpy.random import Generator
 from penstock.compiled import Floats, Ints, compiled_allocating, read_only
 from penstock.domain.application import Application
 from penstock.domain.objective import Objective
+from penstock.perf.cost import interval_cost
 from penstock.perf.deployments import Deployments, cost_of
 from penstock.perf.latency import end_to_end, violated
 from penstock.perf.operator import response_time, throughput
 from penstock.perf.queueing import QueueModel
-from penstock.runtimes.sim.episode import World, decided, no_totals, run, trail_of
+from penstock.policy.api import OperatorPolicy
+from penstock.runtimes.sim.episode import World, decided, no_totals, trail_of
+from penstock.runtimes.sim.operator import play
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,8 @@ class ManagedOperator:
     """One operator of a simulated application: what is true of it, and who manages it."""
 
     world: World
-    memory: Any  # of a compiled policy; changed by the run
+    policy: OperatorPolicy[Any]
+    memory: Any  # of that policy; a compiled one's is changed by the run
     first_deployment: int
     rng: Generator
 
@@ -74,7 +78,16 @@ def run_application(
         rates = read_only(np.sum([leaving[name] for name in application.upstream(operator.name)], axis=0))
         trail = trail_of(slots)
         totals = no_totals(world.deployments.speedup.size)
-        last = run(world, managed.memory, rates, managed.first_deployment, managed.rng, totals, trail)
+        last = play(
+            world,
+            managed.policy,
+            managed.memory,
+            rates,
+            managed.first_deployment,
+            managed.rng,
+            totals,
+            trail,
+        )
         times[operator.name] = (
             _response_times(world.queue, world.deployments, trail.deployment, source_rates)
             if latency_at_source_rate
@@ -91,16 +104,13 @@ def run_application(
         handles[operator.name] = trail.deployment
         choices[operator.name] = chosen
     late = violated(application, objective, times)
-    weights = objective.weights
     scale = sum(operators[operator.name].world.cost_scale for operator in application.operators)
     return ApplicationRun(
         response_time_s=end_to_end(application, times),
         violated=late.astype(np.int64),
         reconfigured=reconfigured,
         resources=resources,
-        cost=weights.performance * late
-        + weights.resources * resources / scale
-        + weights.reconfiguration * reconfigured,
+        cost=interval_cost(objective.weights, late, resources / scale, reconfigured),
         deployments=handles,
         decided=choices,
         arrival_rates=arriving,

@@ -1,11 +1,27 @@
-"""One simulated operator behind the control loop's ports: slow, but open to any policy in plain Python."""
+"""One simulated operator behind the control loop's ports: slow, but open to any policy in plain Python.
+
+`play` runs an episode of whatever policy there is: compiled where its step is, else by the loop.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
 
 from penstock.compiled import Floats
+from penstock.control.hierarchy import Managers
+from penstock.control.journal import Entry
+from penstock.control.loop import Controller, first_memory, tick
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
-from penstock.perf.deployments import handle_of, replicas_at
-from penstock.policy.kernel import Seen
-from penstock.runtimes.sim.episode import Slot, World, observe, settle
+from penstock.perf.deployments import counts_at, handle_of, replicas_at
+from penstock.policy.api import OperatorPolicy
+from penstock.policy.application.grant_all import GrantAll
+from penstock.policy.kernel import Seen, is_compiled
+from penstock.runtimes.sim.episode import Slot, Totals, Trail, World, observe, run, settle
+
+_NAME = "operator"
 
 
 class SimulatedOperator:
@@ -17,6 +33,12 @@ class SimulatedOperator:
         self._name, self._world, self._rates, self._slot_s = name, world, rates, slot_s
         self._slot, self._here = 0, first_deployment
         self.played: list[Slot] = []
+        self.deployed: list[int] = []  # in force during each slot played
+
+    @property
+    def here(self) -> int:
+        """The deployment in force."""
+        return self._here
 
     @property
     def finished(self) -> bool:
@@ -50,5 +72,60 @@ class SimulatedOperator:
             if not isinstance(request, Migrate):  # in a slot without nodes there is nowhere to go
                 target = handle_of(self._world.deployments, request.target)
         self.played.append(settle(self._world, self._now(), target))
+        self.deployed.append(self._here)
         self._here = target
         self._slot += 1
+
+
+class Unwritten:
+    """A journal for runs that nobody will ask about."""
+
+    def append(self, entry: Entry) -> None:
+        """Keep nothing."""
+
+
+def play(
+    world: World,
+    policy: OperatorPolicy[Any],
+    memory: Any,
+    rates: Floats,
+    here: int,
+    rng: Generator,
+    totals: Totals,
+    trail: Trail,
+) -> int:
+    """Run a policy over these rates from deployment `here`; returns the deployment at the end."""
+    if is_compiled(memory):
+        return run(world, memory, rates, here, rng, totals, trail)
+    operator = SimulatedOperator(_NAME, world, rates, here)
+    managers = Managers(operators={_NAME: policy}, application=GrantAll(), application_period_s=0.0)
+    # The published simulator knows no safety chain; neither does this slot.
+    controller = Controller(managers=managers, node_types=(), safety=None)
+    state = first_memory(controller, seed=0)
+    state = replace(
+        state,
+        managers=replace(state.managers, operators={_NAME: memory}),
+        rngs={**state.rngs, _NAME: rng},
+    )
+    while not operator.finished:
+        state = tick(controller, state, operator, Unwritten(), operator)
+    _account(world, operator, totals, trail)
+    return operator.here
+
+
+def _account(world: World, operator: SimulatedOperator, totals: Totals, trail: Trail) -> None:
+    slots = operator.played
+    totals.counts[:] += (
+        len(slots),
+        sum(slot.violated for slot in slots),
+        sum(slot.reconfigured for slot in slots),
+    )
+    totals.resources[0] += sum(slot.resources for slot in slots)
+    if slots:
+        decided = np.array([*operator.deployed[1:], operator.here])
+        totals.replicas[:] += counts_at(world.deployments, decided).sum(axis=0)
+    if trail.deployment.size:
+        trail.deployment[:] = operator.deployed
+        trail.response_time_s[:] = [slot.response_time_s for slot in slots]
+        trail.cost[:] = [slot.cost for slot in slots]
+        trail.reconfigured[:] = [slot.reconfigured for slot in slots]

@@ -1,0 +1,157 @@
+"""What a controller is, as a value: command lines make it, journals begin with it, one builder reads it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+
+import numpy as np
+
+from penstock.compiled import Floats
+from penstock.control.safety_settings import SafetySettings
+from penstock.domain.application import Application
+from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Objective, Weights
+from penstock.perf.latency import naive_shares
+from penstock.perf.traffic import visits
+from penstock.policy.parameters import Value
+from penstock.policy.registry import Entry, Level, entry
+
+GRANT_ALL = "grant-all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manager:
+    """A policy by name, with the parameters that differ from its defaults."""
+
+    name: str
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        set_to = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"{self.name} ({set_to})" if set_to else self.name
+
+    def entry(self, level: Level) -> Entry:
+        """The policy's entry; its parameters are checked."""
+        found = entry(level, self.name)
+        found.checked(self.parameters)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSpec:
+    """What the manager of one operator knows of it."""
+
+    name: str
+    bound_s: float  # response time it is to stay within
+    service_time_s: float  # mean, on a node of speedup 1
+    service_scv: float = 1.0
+    max_replicas: int = 10
+    max_rate: float | None = None  # tuples/s; None: what all replicas on reference nodes can take
+    rates: tuple[float, ...] = ()  # tuples/s as measured, interval by interval
+
+    def __post_init__(self) -> None:
+        if self.max_rate is not None and not (isfinite(self.max_rate) and self.max_rate > 0):
+            raise InputError(f"operator '{self.name}': max_rate={self.max_rate}; it must be positive")
+
+    @property
+    def highest_rate(self) -> float:
+        return self.max_replicas / self.service_time_s if self.max_rate is None else self.max_rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSpec:
+    """Who decides for an application, about what, how carefully, and with which chance."""
+
+    application: Application  # as known: service times on a node of speedup 1
+    objective: Objective
+    node_types: tuple[NodeType, ...]  # with prices per hour
+    operators: tuple[OperatorSpec, ...]  # those that have a manager, or could have one
+    operator_policy: Manager
+    application_policy: Manager = Manager(name=GRANT_ALL)
+    node_policy: Manager | None = None
+    weights: Weights = field(default_factory=Weights)  # of the operators' own costs
+    levels: int = 30  # of an arrival rate that learners tell apart
+    source_rates: tuple[float, ...] = ()  # tuples/s as measured, interval by interval
+    delays_s: Mapping[str, float] = field(default_factory=dict)  # that neither load nor nodes change
+    interval_s: float = 30.0  # between two rounds
+    application_period_s: float = 0.0  # between two decisions of the Application Manager; 0: every round
+    operator_period_s: float = 0.0
+    rest_s: float = 0.0  # after a change, before anybody asks for another
+    safety: SafetySettings | None = field(default_factory=SafetySettings)  # None: the chain is off
+    seed: int = 1
+    advise: bool = False  # decide and explain, change nothing
+
+    def __post_init__(self) -> None:
+        self.operator_policy.entry(Level.OPERATOR)
+        self.application_policy.entry(Level.APPLICATION)
+        if self.node_policy is not None:
+            self.node_policy.entry(Level.NODE)
+        if not self.operators:
+            raise InputError("controller: no operators to manage")
+        if self.seed < 0:
+            raise InputError(f"controller: seed {self.seed}; it cannot be negative")
+        known = {operator.name for operator in self.application.operators}
+        for one in self.operators:
+            if one.name not in known:
+                raise InputError(
+                    f"controller: application '{self.application.name}' has no operator '{one.name}'"
+                )
+
+    @property
+    def operators_decide(self) -> bool:
+        """Whether operators have managers of their own."""
+        return not self.application_policy.entry(Level.APPLICATION).traits.decides_itself
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether operators must have been measured before anybody can decide."""
+        return needs_model(self.operator_policy, self.application_policy)
+
+    @property
+    def label(self) -> str:
+        return who_decides(self.operator_policy.name, self.application_policy.name)
+
+
+def needs_model(operator_policy: Manager, application_policy: Manager) -> bool:
+    above = application_policy.entry(Level.APPLICATION).traits
+    if above.needs_model or above.decides_itself:
+        return True
+    return operator_policy.entry(Level.OPERATOR).traits.needs_model
+
+
+def who_decides(operator_policy: str, application_policy: str) -> str:
+    """A short name for both levels, or for the one that decides."""
+    if entry(Level.APPLICATION, application_policy).traits.decides_itself:
+        return f"{application_policy} (application)"
+    return f"{operator_policy} + {application_policy}"
+
+
+def check_tunable(operator_policy: Manager, application_policy: Manager) -> None:
+    """A manager that tunes needs something to set: bounds or weights that operators decide by."""
+    if not application_policy.entry(Level.APPLICATION).traits.tunes:
+        return
+    if not operator_policy.entry(Level.OPERATOR).traits.has_bounds:
+        raise InputError(
+            f"policy '{operator_policy.name}': it has no bounds or weights for the application policy "
+            f"'{application_policy.name}' to set; try ql-pds-plus or model-based"
+        )
+
+
+def operator_specs(
+    application: Application, objective: Objective, *, source_rates: Floats | None = None
+) -> tuple[OperatorSpec, ...]:
+    """What is known of every operator of a graph: its share of the response time, its part of the load."""
+    shares, reached = naive_shares(application, objective), visits(application)
+    rates = np.zeros(0) if source_rates is None else source_rates
+    return tuple(
+        OperatorSpec(
+            name=operator.name,
+            bound_s=shares[operator.name],
+            service_time_s=operator.service_time_s,
+            service_scv=operator.service_scv,
+            max_replicas=operator.max_replicas,
+            rates=tuple(float(rate) for rate in rates * reached[operator.name]),
+        )
+        for operator in application.operators
+    )

@@ -1,0 +1,282 @@
+"""Every policy by name, from the one entry that stands beside its code.
+
+    @operator_policy("patient", has_bounds=True)
+    @dataclass(frozen=True, kw_only=True)
+    class Patient: ...
+
+The command line and its help, the journal, sweeps, the contract tests and the tables of the
+docs read what stands here; nobody else lists policies. Built-in ones are found by importing
+the modules of `policy.operator`, `policy.application` and `policy.node`; those of installed
+packages through the entry-point group `penstock.policies`; a class of one's own is loaded by
+`module:Class`, but only where a person asks for it: a name in a file never imports code.
+"""
+
+import difflib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from threading import RLock
+from typing import Any, TypeVar
+
+from penstock.domain.errors import InputError
+from penstock.policy.knowledge import ApplicationKnowledge, NodeKnowledge, OperatorKnowledge
+from penstock.policy.parameters import (
+    Parameter,
+    Value,
+    Values,
+    checked_values,
+    parameters_of,
+    unknown_parameter,
+    with_parameters,
+)
+
+GROUP = "penstock.policies"
+T = TypeVar("T", bound=type)
+
+
+class Level(Enum):
+    """Who a policy decides for."""
+
+    OPERATOR = "operator"
+    APPLICATION = "application"
+    NODE = "node"
+
+    @property
+    def word(self) -> str:
+        """As messages call such a policy."""
+        return "policy" if self is Level.OPERATOR else f"{self.value} policy"
+
+    @property
+    def method(self) -> str:
+        """What such a policy does, by which one without an entry is recognised."""
+        return {"operator": "decide", "application": "grant", "node": "propose"}[self.value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """Facts about a policy that others have to know."""
+
+    chance: bool = False  # what it does depends on the seed
+    needs_model: bool = False  # its operators must have been measured before its first decision
+    has_bounds: bool = False  # it decides by a response-time bound and weights, which can be tuned
+    decides_itself: bool = False  # for all operators: they have no managers of their own
+    tunes: bool = False  # it sets the bounds and weights of Operator Managers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One name, what it stands for, and what can be said of it without building it."""
+
+    name: str
+    level: Level
+    policy: type
+    traits: Traits
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # fields that the name decides
+    published: Values = field(default_factory=dict)  # defaults of the published simulator
+
+    @property
+    def title(self) -> str:
+        """The first line of the class's docstring."""
+        return (inspect.getdoc(self.policy) or self.policy.__name__).splitlines()[0]
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        return {p.name: p for p in parameters_of(self.policy) if p.name not in self.fixed}
+
+    def parsed(self, name: str, text: str) -> Value:
+        """A parameter's value from a command line."""
+        if name not in self.parameters:
+            raise unknown_parameter(self.owner, name, self.parameters)
+        try:
+            return self.parameters[name].parsed(text)
+        except InputError as problem:
+            raise InputError(f"{self.owner}: {problem}") from None
+
+    def checked(self, values: Values) -> dict[str, Value]:
+        return checked_values(self.owner, self.parameters, values)
+
+    @property
+    def owner(self) -> str:
+        return f"{self.level.word} '{self.name}'"
+
+    def build(self, known: OperatorKnowledge | ApplicationKnowledge | NodeKnowledge, values: Values) -> Any:
+        """The policy for what is known, with these parameters instead of its defaults."""
+        published = self.published if getattr(known, "as_published", False) else {}
+        chosen = self.checked({**published, **values})
+        usual: Callable[[Any], dict[str, Any]] | None = getattr(self.policy, "usual", None)
+        given = {
+            **({} if usual is None else usual(known)),
+            **self.fixed,
+            **with_parameters(self.policy, chosen),
+        }
+        return self.policy(**self._told(known, given), **given)
+
+    def _told(self, known: object, given: Mapping[str, Any]) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        if not is_dataclass(self.policy):
+            return told
+        declared = {parameter.within or parameter.name for parameter in self.parameters.values()}
+        for one in fields(self.policy):
+            if one.name in given or one.name in declared or not one.init:
+                continue
+            if hasattr(type(known), one.name) or one.name in vars(known):
+                told[one.name] = getattr(known, one.name)
+            elif one.default is MISSING and one.default_factory is MISSING:
+                raise InputError(
+                    f"{self.owner}: nothing is known to fill its field '{one.name}'; make it a Param, give "
+                    f"it a default, or name it after a field of {type(known).__name__}"
+                )
+        return told
+
+
+_entries: dict[Level, dict[str, Entry]] = {level: {} for level in Level}
+_discovered: set[Level] = set()
+_installed: list[bool] = []
+_lock = RLock()
+
+Names = str | Mapping[str, Mapping[str, Any]]
+
+
+def operator_policy(
+    names: Names,
+    *,
+    chance: bool = False,
+    needs_model: bool = False,
+    has_bounds: bool = False,
+    published: Values | None = None,
+) -> Callable[[T], T]:
+    """Enter the class of an operator policy under its name, or names with the fields each decides."""
+    traits = Traits(chance=chance, needs_model=needs_model, has_bounds=has_bounds)
+    return _entering(Level.OPERATOR, names, traits, published)
+
+
+def application_policy(
+    names: Names, *, needs_model: bool = False, decides_itself: bool = False, tunes: bool = False
+) -> Callable[[T], T]:
+    """Enter the class of an application policy."""
+    traits = Traits(needs_model=needs_model, decides_itself=decides_itself, tunes=tunes, chance=tunes)
+    return _entering(Level.APPLICATION, names, traits, None)
+
+
+def node_policy(name: str) -> Callable[[T], T]:
+    """Enter the class of a node policy."""
+    return _entering(Level.NODE, name, Traits(chance=True), None)
+
+
+def _entering(level: Level, names: Names, traits: Traits, published: Values | None) -> Callable[[T], T]:
+    variants = {names: {}} if isinstance(names, str) else names
+
+    def enter(policy: T) -> T:
+        for name, fixed in variants.items():
+            there = _entries[level].get(name)
+            if there is not None and _place(there.policy) != _place(policy):
+                raise InputError(f"{level.word} '{name}': {_place(there.policy)} has that name already")
+            _entries[level][name] = Entry(
+                name=name, level=level, policy=policy, traits=traits, fixed=fixed, published=published or {}
+            )
+        return policy
+
+    return enter
+
+
+def _place(policy: type) -> str:
+    return f"{policy.__module__}:{policy.__qualname__}"
+
+
+def entries(level: Level) -> dict[str, Entry]:
+    """All that is known: built in, installed, or loaded in this process."""
+    _discover(level)
+    _discover_installed()
+    return dict(_entries[level])
+
+
+def entry(level: Level, name: str) -> Entry:
+    """The entry of this name; an error names the nearest one."""
+    _discover(level)
+    if name not in _entries[level]:
+        _discover_installed()
+    if name not in _entries[level]:
+        raise _unknown(level, name)
+    return _entries[level][name]
+
+
+def load(level: Level, name: str) -> Entry:
+    """The entry of a name that a person gave; `module:Class` imports the module."""
+    if ":" not in name or name in _entries[level]:
+        return entry(level, name)
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute, None)
+    except ModuleNotFoundError as problem:
+        raise InputError(
+            f"{level.word} '{name}': no module '{problem.name}' in this folder or on the Python path"
+        ) from problem
+    except Exception as problem:  # whatever somebody's module raises
+        what = " ".join(f"{type(problem).__name__}: {problem}".split())
+        raise InputError(f"{level.word} '{name}': importing '{module}' failed: {what}") from problem
+    if not isinstance(found, type):
+        raise InputError(f"{level.word} '{name}': module '{module}' has no class '{attribute}'")
+    return _enter_as(level, name, found)
+
+
+def _enter_as(level: Level, name: str, policy: type) -> Entry:
+    """A class under a name of its own; without an entry it is taken to depend on chance."""
+    own = next((one for one in _entries[level].values() if one.policy is policy), None)
+    if own is None and not callable(getattr(policy, level.method, None)):
+        raise InputError(f"{level.word} '{name}': {policy.__name__} has no method '{level.method}'")
+    made = (
+        Entry(name=name, level=level, policy=policy, traits=Traits(chance=True))
+        if own is None
+        else replace(own, name=name)
+    )
+    with _lock:
+        _entries[level][name] = made
+    return made
+
+
+def _discover(level: Level) -> None:
+    with _lock:
+        if level in _discovered:
+            return
+        package = import_module(f"penstock.policy.{level.value}")
+        for module in pkgutil.iter_modules(package.__path__):
+            import_module(f"{package.__name__}.{module.name}")
+        _discovered.add(level)
+
+
+def _discover_installed() -> None:
+    """Policies that installed packages bring; one that cannot be imported is left out."""
+    with _lock:
+        if _installed:
+            return
+        _installed.append(True)
+        for point in entry_points(group=GROUP):
+            _enter_installed(point)
+
+
+def _enter_installed(point: EntryPoint) -> None:
+    try:
+        policy = point.load()
+    except Exception:  # a broken package must not take the others down
+        return
+    for level in Level:
+        if isinstance(policy, type) and callable(getattr(policy, level.method, None)):
+            _discover(level)
+            if point.name not in _entries[level]:
+                _enter_as(level, point.name, policy)
+
+
+def _unknown(level: Level, name: str) -> InputError:
+    known = _entries[level]
+    if ":" in name:
+        return InputError(
+            f"{level.word} '{name}': not loaded; code is imported only where you ask for it: "
+            f"give --{level.word.replace(' ', '-')} {name}"
+        )
+    near = difflib.get_close_matches(name.lower().replace("+", "-plus"), known, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"choose one of {', '.join(known)}"
+    return InputError(f"{level.word} '{name}': unknown; {hint}")
