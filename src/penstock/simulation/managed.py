@@ -1,295 +1,276 @@
-"""Whole applications under an Application Manager, by name: the loop of the hierarchy over a trace.
+"""Simulating an application under its Application Manager, driven by the loop that drives a live run.
 
 A reconfiguration pauses the application; what arrives meanwhile, and what an overloaded
-application cannot take, waits at the source (`runtimes/sim/application.py`). That is the
-loop a live runtime runs, in Python: about a thousand slots a second.
+application cannot take, waits at the source (`runtimes/sim/application.py`). The papers' managers
+know no safety chain, so it is off.
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from penstock.apps.named import application_named, constant_delays_s, usual_bounds_s
+from penstock.apps.entry import AppEntry
+from penstock.apps.registry import application_entry
 from penstock.compiled import Floats, read_only
-from penstock.control.hierarchy import PLACING, Managers, decide, first_memory
+from penstock.control.build import build_controller, check_application_policy
+from penstock.control.hierarchy import PLACING
+from penstock.control.journal import Entry, Ticked
+from penstock.control.loop import Controller, ControllerMemory, tick
+from penstock.control.spec import ControllerSpec
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
-from penstock.domain.infrastructure import Infrastructure, NodeType
-from penstock.domain.objective import Objective
-from penstock.perf.deployments import deployments, replicas_at
+from penstock.domain.infrastructure import Infrastructure
+from penstock.perf.cost import interval_cost
+from penstock.perf.deployments import known_deployments, replicas_at
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import m_g_1
-from penstock.policy.api import ApplicationPolicy
-from penstock.policy.application.sizing import SizingManager
-from penstock.policy.application.tuned import Configuration, naive
-from penstock.policy.node.migrate import SenderInitiated
+from penstock.policy.application.tuned import Behaviour, Configuration, SelfTuning, naive
+from penstock.policy.registry import Level
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
 from penstock.runtimes.sim.round_trips import RoundTrips, true_delays
-from penstock.simulation.application_managers import (
-    COORDINATING,
-    TUNED,
-    Told,
-    build_application_policy,
-    check_application_policy_name,
-    check_manager,
-    check_tunable,
-    usual_bucket_s,
-    who_decides,
-)
-from penstock.simulation.catalogue import TRAINING_SLOTS
+from penstock.simulation.graph import managers_of, simulated_graph
 from penstock.simulation.hosts import network
-from penstock.simulation.play import (
-    History,
-    LocalManager,
-    SimulationResult,
-    first_deployment,
-    local_managers,
-    run_graph,
-    run_spec,
-)
-from penstock.simulation.presets import Scenario, scenario
-from penstock.simulation.spec import Spec
+from penstock.simulation.knowledge import SLOT_S, TRAINING_SLOTS, Truth, first_deployment
+from penstock.simulation.presets import scenario
+from penstock.simulation.result import History, SimulationResult
+from penstock.simulation.spec import ManagedApplication
 from penstock.training.tuning import chosen_by_simulation
 
-SLOT_S = 60.0
-MONITORED_SLOTS = 50_000  # at most, of the training trace, that the tuned manager simulates
+MONITORED_SLOTS = 50_000  # at most, of the training trace, that a manager which tunes simulates
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What an Application Manager is built for."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _World:
+    """A specification with everything it names looked up."""
 
-    spec: Spec
+    spec: ManagedApplication
+    entry: AppEntry
     application: Application
-    where: Scenario
-    delays_s: Mapping[str, float]
     rates: Floats
     training: Floats
 
     @property
-    def objective(self) -> Objective:
-        return self.spec.objective
-
-    @property
-    def node_types(self) -> tuple[NodeType, ...]:
-        return self.where.infrastructure.node_types
-
-    @property
-    def nodes(self) -> Infrastructure | None:
-        hosts = self.spec.hosts
-        return None if hosts is None else network(hosts, self.node_types, self.spec.seed)
-
-    @property
-    def told(self) -> Told:
-        """Thresholds and period of the token bucket as in Cardellini 2018: every second interval."""
-        return Told(
-            application=self.application,
-            objective=self.objective,
-            node_types=self.node_types,
+    def truth(self) -> Truth:
+        spec = self.spec
+        seeds = np.random.default_rng(spec.seed).spawn(2 * len(self.application.operators))
+        names = [operator.name for operator in self.application.operators]
+        return Truth(
+            setting=spec,
+            rates=self.rates,
             training=self.training,
-            max_rate=self.spec.max_rate,
-            levels=self.spec.levels,
-            gamma=self.spec.gamma,
-            bucket_s=usual_bucket_s(self.application, self.objective),
-            bucket_period_s=2 * SLOT_S,
-            delays_s=self.delays_s,
-            as_published=self.spec.variant.ignore_speedups,
+            rngs=dict(zip(names, seeds[::2], strict=True)),
+            application=self.application,
+            objective=spec.objective,
+            delays_s=self.entry.delays_s,
         )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hierarchy:
-    """Who manages what, and where every operator starts."""
-
-    application: ApplicationPolicy[Any]
-    locals_: Mapping[str, LocalManager]  # empty where the Application Manager decides itself
-    first_type: int = 0  # of the first replicas, where it does
+    @property
+    def decision_rngs(self) -> dict[str, Generator]:
+        seeds = np.random.default_rng(self.spec.seed).spawn(2 * len(self.application.operators))
+        return {
+            operator.name: rng for operator, rng in zip(self.application.operators, seeds[1::2], strict=True)
+        }
 
 
-def _local(setting: Setting, chosen: Configuration | None = None) -> dict[str, LocalManager]:
-    limits = [setting.objective.for_path(path) for path in setting.application.paths]
-    usual = usual_bounds_s(setting.spec.application or "", min(limits))
-    managers = local_managers(
-        setting.spec,
-        setting.application,
-        setting.rates,
-        setting.training,
-        bounds_s=usual if chosen is None else chosen.bounds_s,
-        manager_weights=None if chosen is None else chosen.weights,
+def run_managed(
+    spec: ManagedApplication, rates: Floats, training: Floats, *, with_history: bool = False
+) -> SimulationResult:
+    """Simulate an application under its managers."""
+    entry = application_entry(spec.application)
+    world = _World(
+        spec=spec,
+        entry=entry,
+        application=entry.graph(spec.max_replicas),
+        rates=read_only(rates),
+        training=training,
     )
-    # What cannot be replicated needs no manager.
-    return {name: one for name, one in managers.items() if one.op.spec.max_replicas > 1}
+    where = scenario(spec.infrastructure, spec.variant)
+    hosts = None if spec.hosts is None else network(spec.hosts, where.infrastructure.node_types, spec.seed)
+    names = () if hosts is None else tuple(node.name for node in hosts.nodes)
+    # Chance in the order of earlier versions: the network, then placing, then every node.
+    network_rng, *node_rngs = np.random.default_rng([spec.seed, len(names)]).spawn(len(names) + 2)
+    managers = _managers(world)
+    truth = (
+        world.truth if managers.weights == spec.weights else replace(world.truth, weights=managers.weights)
+    )
+    controller, memory = build_controller(managers, truth, nodes=names)
+    memory = replace(
+        memory,
+        rngs={**world.decision_rngs, **dict(zip((PLACING, *names), node_rngs, strict=True))},
+    )
+    simulated = _simulated(world, controller, managers, hosts, network_rng)
+    began = time.perf_counter()
+    by_type = played(simulated, controller, memory)
+    return _result(world, simulated, by_type / rates.size, time.perf_counter() - began, with_history)
 
 
-def tuned_configuration(setting: Setting) -> Configuration:
+class ReplicasSeen:
+    """A journal that only adds up what ran: replicas by node type, over all rounds."""
+
+    def __init__(self, node_types: int) -> None:
+        self.by_type = np.zeros(node_types)
+
+    def append(self, entry: Entry) -> None:
+        if isinstance(entry, Ticked):
+            for one in entry.seen.operators:
+                self.by_type += one.replicas.counts
+
+
+def played(simulated: SimulatedApplication, controller: Controller, memory: ControllerMemory) -> Floats:
+    """Run the loop to the end of the trace; returns replicas by node type, summed over the slots."""
+    seen = ReplicasSeen(len(controller.node_types))
+    while not simulated.finished:
+        memory = tick(controller, memory, simulated, seen, simulated)
+    return seen.by_type
+
+
+def _managers(world: _World) -> ControllerSpec:
+    """Who decides, with bounds and weights tuned beforehand where the Application Manager does that."""
+    spec = world.spec
+    check_application_policy(
+        spec.manager,
+        world.application,
+        scenario(spec.infrastructure, spec.variant).infrastructure.node_types,
+        where=f"infrastructure '{spec.infrastructure}'",
+        delays_s=world.entry.delays_s,
+    )
+    tunes = spec.manager.entry(Level.APPLICATION).traits.tunes
+    chosen = tuned_configuration(world) if tunes else None
+    usual = _usual_bounds(world)
+    managers = managers_of(
+        spec,
+        world.application,
+        bounds_s=usual if chosen is None else chosen.bounds_s,
+        weights=None if chosen is None else chosen.weights,
+    )
+    return replace(
+        managers,
+        # What cannot be replicated needs no manager.
+        operators=tuple(one for one in managers.operators if one.max_replicas > 1) or managers.operators,
+        application_policy=spec.manager,
+        node_policy=spec.node_policy,
+        delays_s=world.entry.delays_s,
+        application_period_s=SLOT_S,
+    )
+
+
+def _usual_bounds(world: _World) -> dict[str, float] | None:
+    limits = [world.spec.objective.for_path(path) for path in world.application.paths]
+    return None if world.entry.bounds_s is None else world.entry.bounds_s(min(limits))
+
+
+def tuned_configuration(world: _World) -> Configuration:
     """Algorithm 4 from the naive configuration, and a longer look at the best.
 
-    Constant delays are no operator's to shorten: what they leave is shared out, and whoever has
-    one gets it back on top of his share, because his response times contain it.
+    Constant delays are not for operators to shorten: what they leave is shared out, and an operator
+    that has one gets it back on top of its share, because its response times contain it.
     """
-    application, objective = setting.application, setting.told.queueing_objective
-    spec = replace(setting.spec, path_slo_s=tuple(objective.per_path_s.items()))
+    application, known = world.application, world.truth.of_application()
+    objective = known.queueing_objective
+    spec = replace(world.spec, path_slo_s=tuple(objective.per_path_s.items()))
     limit_s = min(objective.for_path(path) for path in application.paths)
+    manager = spec.manager.entry(Level.APPLICATION).build(known, spec.application_parameters)
+    settings = manager if isinstance(manager, SelfTuning) else SelfTuning()
+
+    def play(chosen: Configuration, rates: Floats) -> Behaviour:
+        result = simulated_graph(
+            spec,
+            application,
+            rates,
+            rates[-TRAINING_SLOTS:],
+            bounds_s=chosen.bounds_s,
+            manager_weights=chosen.weights,
+        )
+        return Behaviour(
+            resource_cost=result.resource_cost,
+            violations=result.violations_pct / 100,
+            reconfigurations=result.reconfigurations_pct / 100,
+        )
+
     chosen = chosen_by_simulation(
-        lambda chosen, rates: run_graph(
-            spec, application, rates, bounds_s=chosen.bounds_s, manager_weights=chosen.weights
-        ),
+        play,
         naive(application, objective),
         np.random.default_rng(spec.seed),
         application=application,
         objective=objective,
-        rates=setting.training[:MONITORED_SLOTS],
-        fastest=max(node_type.speedup for node_type in setting.node_types),
+        rates=world.training[:MONITORED_SLOTS],
+        fastest=max(node_type.speedup for node_type in known.node_types),
         # The mean wait of a slot that begins with a pause, whatever the rate.
         changes_are_late=spec.pause_s**2 / (2 * SLOT_S) > limit_s,
+        settings=settings,
     ).best.configuration
-    seen = {name: bound + setting.delays_s.get(name, 0.0) for name, bound in chosen.bounds_s.items()}
+    seen = {name: bound + known.delays_s.get(name, 0.0) for name, bound in chosen.bounds_s.items()}
     return replace(chosen, bounds_s=seen)
 
 
-def _hierarchy(setting: Setting) -> Hierarchy:
-    name = setting.spec.application_policy or ""
-    check_manager(
-        name,
-        setting.application,
-        setting.node_types,
-        where=f"infrastructure '{setting.spec.infrastructure}'",
-        delays_s=setting.delays_s,
-    )
-    locals_: Mapping[str, LocalManager] = {}
-    if name in COORDINATING:
-        locals_ = _local(setting, tuned_configuration(setting) if name == TUNED else None)
-    policy = build_application_policy(name, setting.told)
-    first_type = policy.chosen_type if isinstance(policy, SizingManager) else 0
-    return Hierarchy(application=policy, locals_=locals_, first_type=first_type)
-
-
-def operators_decide(spec: Spec) -> bool:
-    """Whether operators have managers of their own, with or without one above them."""
-    return spec.application_policy is None or spec.application_policy in COORDINATING
-
-
-def label(spec: Spec) -> str:
-    """A short name for who manages: of one operator, of many, or of the application."""
-    return (
-        spec.policy if spec.application_policy is None else who_decides(spec.policy, spec.application_policy)
-    )
-
-
-def run_any(
-    spec: Spec, rates: Floats, *, training: Floats | None = None, with_history: bool = False
-) -> SimulationResult:
-    """Simulate a specification, whoever manages it."""
-    if spec.application_policy is None:
-        return run_spec(spec, rates, training=training, with_history=with_history)
-    rates = read_only(rates)
-    training = rates[-TRAINING_SLOTS:] if training is None else training
-    return run_managed(spec, rates, training=training, with_history=with_history)
-
-
-def run_managed(
-    spec: Spec, rates: Floats, *, training: Floats, with_history: bool = False
-) -> SimulationResult:
-    """Simulate an application under its Application Manager."""
-    check_application_policy_name(spec.application_policy or "")
-    check_tunable(spec.policy, spec.application_policy, replicas=spec.replicas)
-    name = spec.application or ""
-    setting = Setting(
-        spec=spec,
-        application=application_named(name, spec.max_replicas),
-        where=scenario(spec.infrastructure, spec.variant),
-        delays_s=constant_delays_s(name),
-        rates=rates,
-        training=training,
-    )
-    nodes = setting.nodes
-    node_names = [] if nodes is None else [node.name for node in nodes.nodes]
-    network_rng, *node_rngs = np.random.default_rng([spec.seed, len(node_names)]).spawn(len(node_names) + 2)
-    simulated = _simulated(setting, hierarchy := _hierarchy(setting), nodes, network_rng)
-    managers = Managers(
-        operators={name: one.policy for name, one in hierarchy.locals_.items()},
-        application=hierarchy.application,
-        nodes={}
-        if spec.migrate_above is None
-        else dict.fromkeys(node_names, SenderInitiated(target_utilisation=spec.migrate_above)),
-        application_period_s=SLOT_S,
-    )
-    rngs: dict[str, Generator] = {
-        **{name: one.rng for name, one in hierarchy.locals_.items()},
-        **dict(zip((PLACING, *node_names), node_rngs, strict=True)),
-    }
-    memory = first_memory(managers)
-    by_type = np.zeros(len(setting.node_types))
-    began = time.perf_counter()
-    while not simulated.finished:
-        seen = simulated.observe()
-        outcome, memory = decide(managers, memory, seen, rngs, nodes=seen.nodes, hosts=seen.hosts)
-        for one in seen.operators:
-            by_type += one.replicas.counts
-        simulated.apply(outcome.verdict)
-    return _outcome(setting, simulated, by_type / rates.size, time.perf_counter() - began, with_history)
-
-
 def _simulated(
-    setting: Setting, hierarchy: Hierarchy, nodes: Infrastructure | None, rng: Generator
+    world: _World,
+    controller: Controller,
+    managers: ControllerSpec,
+    hosts: Infrastructure | None,
+    rng: Generator,
 ) -> SimulatedApplication:
+    truth, node_types = world.truth, managers.node_types
+    specs = {one.name: one for one in managers.operators}
+    # Where the Application Manager decides itself, it may say which type it uses.
+    chosen_type = int(getattr(controller.managers.application, "chosen_type", 0))
+
     def first(name: str) -> Replicas:
-        if name in hierarchy.locals_:
-            op, policy, _ = hierarchy.locals_[name]
-            return replicas_at(op.deployments, first_deployment(op, policy))
-        return Replicas(tuple(int(i == hierarchy.first_type) for i in range(len(setting.node_types))))
+        policy = controller.managers.operators.get(name)
+        if policy is None:
+            return Replicas(tuple(int(index == chosen_type) for index in range(len(node_types))))
+        known = truth.of_operator(specs[name])
+        return replicas_at(
+            known.deployments, first_deployment(known, policy, world.spec.variant.first_replica)
+        )
 
     return SimulatedApplication(
-        application=setting.application,
-        objective=setting.objective,
+        application=world.application,
+        objective=world.spec.objective,
         models={
             operator.name: OperatorModel(
                 queue=m_g_1(operator.service_time_s, operator.service_scv),
-                deployments=deployments(setting.node_types, operator.max_replicas),
+                deployments=known_deployments(node_types, operator.max_replicas),
                 first=first(operator.name),
-                delay_s=setting.delays_s.get(operator.name, 0.0),
+                delay_s=world.entry.delays_s.get(operator.name, 0.0),
             )
-            for operator in setting.application.operators
+            for operator in world.application.operators
         },
-        rates=setting.rates,
-        protocol=PauseAndResume(fixed_s=setting.spec.pause_s),
+        rates=world.rates,
+        protocol=PauseAndResume(fixed_s=world.spec.pause_s),
         slot_s=SLOT_S,
-        infrastructure=nodes,
-        round_trips=None if nodes is None else RoundTrips(true_delays(nodes), rng),
+        infrastructure=hosts,
+        round_trips=None if hosts is None else RoundTrips(true_delays(hosts), rng),
     )
 
 
-def _outcome(
-    setting: Setting, simulated: SimulatedApplication, by_type: Floats, seconds: float, with_history: bool
+def _result(
+    world: _World, simulated: SimulatedApplication, by_type: Floats, seconds: float, with_history: bool
 ) -> SimulationResult:
-    played, weights = simulated.played, setting.spec.weights
-    late = np.array([slot.violated for slot in played], dtype=np.float64)
-    changed = np.array([slot.reconfigured for slot in played], dtype=np.float64)
-    resources = np.array([slot.resources for slot in played])
-    most = sum(operator.max_replicas for operator in setting.application.operators)
-    scale = most * setting.where.normalising_price
-    cost = (
-        weights.performance * late + weights.resources * resources / scale + weights.reconfiguration * changed
-    )
+    played_slots, spec = simulated.played, world.spec
+    late = np.array([slot.violated for slot in played_slots], dtype=np.float64)
+    changed = np.array([slot.reconfigured for slot in played_slots], dtype=np.float64)
+    resources = np.array([slot.resources for slot in played_slots])
+    most = sum(operator.max_replicas for operator in world.application.operators)
+    scale = most * scenario(spec.infrastructure, spec.variant).normalising_price
+    cost: Floats = interval_cost(spec.weights, late, resources / scale, changed)
     return SimulationResult(
-        spec=setting.spec,
-        slots=len(played),
+        spec=spec,
+        slots=len(played_slots),
         avg_cost=float(cost.mean()),
         violations_pct=100 * float(late.mean()),
         reconfigurations_pct=100 * float(changed.mean()),
         resource_cost=float(resources.mean()),
         replicas_by_type=tuple(float(mean) for mean in by_type),
         seconds=seconds,
-        downtime_pct=100 * sum(slot.downtime_s for slot in played) / (len(played) * SLOT_S),
-        migrations=None if setting.spec.hosts is None else sum(slot.migrations for slot in played),
+        downtime_pct=100 * sum(slot.downtime_s for slot in played_slots) / (len(played_slots) * SLOT_S),
+        migrations=None if spec.hosts is None else sum(slot.migrations for slot in played_slots),
         history=History(
             cost=cost,
-            response_time_s=np.array([slot.response_time_s for slot in played]),
-            replicas=np.array([slot.replicas for slot in played], dtype=np.float64),
+            response_time_s=np.array([slot.response_time_s for slot in played_slots]),
+            replicas=np.array([slot.replicas for slot in played_slots], dtype=np.float64),
             resources=resources,
         )
         if with_history

@@ -41,7 +41,6 @@ class Variant:
     )
     ignore_speedups: bool  # DRS and Lohrmann as coded
     latency_at_source_rate: bool  # in a graph, every operator's response time at the source's rate
-    threshold: float
     b2_price_exponent: float
 
 
@@ -54,7 +53,6 @@ PAPER = Variant(
     error_on_service_time=False,
     ignore_speedups=False,
     latency_at_source_rate=False,
-    threshold=0.7,
     b2_price_exponent=1.1,
 )
 PUBLISHED = Variant(
@@ -66,7 +64,6 @@ PUBLISHED = Variant(
     error_on_service_time=True,
     ignore_speedups=True,
     latency_at_source_rate=True,
-    threshold=0.75,
     b2_price_exponent=1.5,
 )
 

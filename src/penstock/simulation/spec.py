@@ -1,11 +1,21 @@
-"""One simulated experiment, complete: the same specification gives the same numbers."""
+"""What can be simulated: one operator, a graph of operators, or an application under its managers.
 
+Each is complete: the same specification gives the same numbers. What does not apply to one of
+them is not a field of it.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import TypeAlias
 
+from penstock.apps.registry import application_entry
+from penstock.control.spec import Manager, check_tunable, who_decides
 from penstock.domain.application import Path
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights
+from penstock.policy.parameters import Value
+from penstock.policy.registry import Level
 from penstock.simulation.hosts import Hosts
 from penstock.simulation.presets import (
     PAPER,
@@ -22,7 +32,7 @@ MOST_LEVELS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """Something that becomes different at a slot."""
+    """Prices or speeds that become different at a slot."""
 
     slot: int
     factor: float
@@ -35,98 +45,47 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """Policy, operator, infrastructure, objective and chance."""
+class Setting:
+    """What every simulation has: Operator Managers, an infrastructure, an objective and chance."""
 
     policy: str
+    parameters: Mapping[str, Value] = field(default_factory=dict)  # of that policy, where not the defaults
     infrastructure: str = "A:3"
     max_replicas: int = 10
     slo_s: float = 0.050
     weights: Weights = field(default_factory=Weights)
-    service_rate: float = 180.0
-    service_scv: float = 0.5
-    levels: int = 30
-    max_rate: float = 650.0
-    gamma: float = 0.99
+    levels: int = 30  # of the arrival rate that learners tell apart
+    max_rate: float = 650.0  # tuples/s at the top of the highest level
     seed: int = 1
     as_published: bool = False
-    # Overrides of what the variant says; None keeps it.
-    published_updates: bool | None = None
+    published_updates: bool | None = None  # of learners; None: as published, or not, like the rest
     first_replica: FirstReplica | None = None
-    threshold: float | None = None
-    beta: float = 0.75
-    replicas: int | None = None  # of policy `fixed`
-    application: str | None = None  # a graph of operators instead of a single one
-    application_policy: str | None = (
-        None  # who manages the application; None: nobody, operators by themselves
-    )
-    path_slo_s: tuple[tuple[Path, float], ...] = ()  # limits of single paths; goes before slo_s
-    pause_s: float = 10.0  # of a reconfiguration, where an application is managed
-    hosts: Hosts | None = None  # nodes to place replicas on, where an application is managed
-    migrate_above: float | None = None  # utilisation of a node from which its manager sends replicas away
-    price_change: Shift | None = None  # of every node type but the last
-    speed_change: Shift | None = None  # of every node type but the last
 
     def __post_init__(self) -> None:
-        self._check_replicas()
-        self._check_learning()
+        _ = self.operator_policy  # a name or a parameter that is not there
+        if self.max_replicas < 1:
+            raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
         if not 0 < self.slo_s < inf:
             raise InputError(
                 f"response-time objective {self.slo_s * 1000:g} ms; it must be positive and finite"
             )
-        if not (0 < self.service_rate < inf and 1 / self.service_rate < inf):
-            raise InputError(f"service rate {self.service_rate:g} tuples/s; it must be positive and finite")
-        if not 0 <= self.service_scv < inf:
-            raise InputError(f"service-time SCV {self.service_scv:g}; it must be finite and not negative")
-        if self.seed < 0:
-            raise InputError(f"seed {self.seed}; it cannot be negative")
-        if self.application is None and (self.application_policy or self.path_slo_s):
-            what = (
-                f"application policy '{self.application_policy}'"
-                if self.application_policy
-                else "path limits"
-            )
-            raise InputError(f"{what}: there is no application; give --application")
-        if not 0 <= self.pause_s < inf:
-            raise InputError(f"pause of {self.pause_s:g} s; it cannot be negative or endless")
-        self._check_hosts()
-        if self.application is not None and (self.price_change or self.speed_change):
-            raise InputError(
-                f"application '{self.application}': prices and speeds change for single operators only"
-            )
-
-    def _check_replicas(self) -> None:
-        if self.max_replicas < 1:
-            raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
-        if self.replicas is not None and self.replicas < 1:
-            raise InputError(f"replicas={self.replicas}; at least one replica must run")
-        if self.replicas is not None and self.replicas > self.max_replicas:
-            raise InputError(f"replicas={self.replicas}; more than max_replicas={self.max_replicas}")
-        if self.threshold is not None and not 0 < self.threshold < 1:
-            raise InputError(f"threshold={self.threshold:g}; a utilisation between 0 and 1")
-        if not 0 < self.beta < 1:
-            raise InputError(f"beta={self.beta:g}; a fraction between 0 and 1")
-
-    def _check_hosts(self) -> None:
-        if self.hosts is not None and self.application_policy is None:
-            raise InputError("hosts: replicas are placed under an application policy; give one")
-        if self.migrate_above is not None:
-            if self.hosts is None:
-                raise InputError("migrations: there are no nodes to move between; give hosts")
-            if not 0 < self.migrate_above < 1:
-                raise InputError(f"migrate above {self.migrate_above:g}; a utilisation between 0 and 1")
-
-    def _check_learning(self) -> None:
         if not 0 < self.max_rate < inf:
             raise InputError(f"max_rate={self.max_rate:g}; it must be positive and finite")
         if not 1 <= self.levels <= MOST_LEVELS:
             raise InputError(f"levels={self.levels}; from 1 to {MOST_LEVELS}")
-        if not 0 <= self.gamma < 1:
-            raise InputError(f"gamma={self.gamma:g}; a discount from 0 up to but not 1")
+        if self.seed < 0:
+            raise InputError(f"seed {self.seed}; it cannot be negative")
+        family_and_count(self.infrastructure)
+
+    @property
+    def operator_policy(self) -> Manager:
+        manager = Manager(name=self.policy, parameters=self.parameters)
+        manager.entry(Level.OPERATOR)
+        return manager
 
     @property
     def objective(self) -> Objective:
-        return Objective(response_time_s=self.slo_s, weights=self.weights, per_path_s=dict(self.path_slo_s))
+        return Objective(response_time_s=self.slo_s, weights=self.weights)
 
     @property
     def variant(self) -> Variant:
@@ -138,10 +97,115 @@ class Spec:
             variant = replace(variant, first_replica=first)
         if self.first_replica is not None:
             variant = replace(variant, first_replica=self.first_replica)
-        if self.threshold is not None:
-            variant = replace(variant, threshold=self.threshold)
         return variant
 
     @property
     def updates_as_published(self) -> bool:
         return self.as_published if self.published_updates is None else self.published_updates
+
+    @property
+    def operators_decide(self) -> bool:
+        """Whether operators have managers of their own."""
+        return True
+
+    @property
+    def depends_on_seed(self) -> bool:
+        return _has_chance(self.operator_policy)
+
+    @property
+    def label(self) -> str:
+        """A short name for who manages."""
+        return self.policy
+
+
+def _has_chance(operator_policy: Manager) -> bool:
+    return operator_policy.entry(Level.OPERATOR).traits.chance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOperator(Setting):
+    """A single operator, whose speeds and prices may change on the way."""
+
+    service_rate: float = 180.0  # tuples/s of one replica on a node of speedup 1
+    service_scv: float = 0.5
+    price_shift: Shift | None = None  # of every node type but the last
+    speed_shift: Shift | None = None  # of every node type but the last
+
+    def __post_init__(self) -> None:
+        Setting.__post_init__(self)
+        if not (0 < self.service_rate < inf and 1 / self.service_rate < inf):
+            raise InputError(f"service rate {self.service_rate:g} tuples/s; it must be positive and finite")
+        if not 0 <= self.service_scv < inf:
+            raise InputError(f"service-time SCV {self.service_scv:g}; it must be finite and not negative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Application(Setting):
+    """A whole application; `slo_s` holds from source to sink."""
+
+    application: str
+    path_slo_s: tuple[tuple[Path, float], ...] = ()  # limits of single paths
+
+    def __post_init__(self) -> None:
+        Setting.__post_init__(self)
+        application_entry(self.application)
+
+    @property
+    def objective(self) -> Objective:
+        return Objective(response_time_s=self.slo_s, weights=self.weights, per_path_s=dict(self.path_slo_s))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorGraph(_Application):
+    """Operators that each have a manager and nobody above them; changes take no time."""
+
+    def __post_init__(self) -> None:
+        _Application.__post_init__(self)
+        if application_entry(self.application).delays_s:
+            raise InputError(
+                f"application '{self.application}': runs under an application policy only, for its constant "
+                "delays; --application-policy grant-all leaves operators to themselves"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedApplication(_Application):
+    """An application under its Application Manager; a change pauses it, and replicas may have places."""
+
+    application_policy: str
+    application_parameters: Mapping[str, Value] = field(default_factory=dict)
+    pause_s: float = 10.0  # that a reconfiguration takes
+    hosts: Hosts | None = None  # nodes to place replicas on
+    node_policy: Manager | None = None  # of those nodes
+
+    def __post_init__(self) -> None:
+        _Application.__post_init__(self)
+        check_tunable(self.operator_policy, self.manager)
+        if not 0 <= self.pause_s < inf:
+            raise InputError(f"pause of {self.pause_s:g} s; it cannot be negative or endless")
+        if self.node_policy is not None:
+            if self.hosts is None:
+                raise InputError("migrations: there are no nodes to move between; give hosts")
+            self.node_policy.entry(Level.NODE)
+
+    @property
+    def manager(self) -> Manager:
+        manager = Manager(name=self.application_policy, parameters=self.application_parameters)
+        manager.entry(Level.APPLICATION)
+        return manager
+
+    @property
+    def operators_decide(self) -> bool:
+        return not self.manager.entry(Level.APPLICATION).traits.decides_itself
+
+    @property
+    def depends_on_seed(self) -> bool:
+        chance = self.manager.entry(Level.APPLICATION).traits.chance
+        return self.operators_decide and (chance or _has_chance(self.operator_policy))
+
+    @property
+    def label(self) -> str:
+        return who_decides(self.policy, self.application_policy)
+
+
+Simulation: TypeAlias = OneOperator | OperatorGraph | ManagedApplication

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from penstock.control.journal import Header
+from penstock.control.build import likely_rates, likely_source_rates, measured_operator
 from penstock.control.loop import Controller, ControllerMemory
-from penstock.control.plain_data import from_plain
+from penstock.control.spec import ControllerSpec, OperatorSpec, operator_specs
 from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
@@ -26,21 +26,12 @@ from penstock.policy.application.centralised import CentralisedLearner
 from penstock.policy.kernel import CompiledPolicy, copied
 from penstock.policy.memory import learned, with_learned
 from penstock.policy.operator.model_based import ModelLearner
-from penstock.runtimes.sim.episode import no_totals, run, trail_of
+from penstock.runtimes.sim.episode import no_totals, run, single_replica, starting_type, trail_of, world_of
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
-from penstock.simulation.controllers import (
-    TRAINING_SLOTS,
-    OperatorSpec,
-    PolicySpec,
-    likely_rates,
-    likely_source_rates,
-    measured,
-    operator_specs,
-)
-from penstock.simulation.play import first_deployment, world_of
 
 K = TypeVar("K", bound=tuple[Any, ...])
 
+TRAINING_SLOTS = 3_000_000  # a second or two; fewer leave the tables of learners half empty
 _JOINT_SLOTS = 20_000
 _JUMPS = 0.01  # so that a learner has been in every state
 _LAST_DECISION = "last"  # of every learner: what its next update is about
@@ -83,7 +74,7 @@ def specs_of(model: SystemModel, objective: Objective) -> tuple[OperatorSpec, ..
 
 
 def pretrained(
-    header: Header,
+    spec: ControllerSpec,
     controller: Controller,
     memory: ControllerMemory,
     *,
@@ -92,18 +83,17 @@ def pretrained(
 ) -> ControllerMemory:
     """The memory to start live with: every operator's policy after that many simulated slots.
 
-    `controller` is what `build_controller(header)` made. Of Application Managers the centralised learner is
+    `controller` is what `build_controller(spec)` made. Of Application Managers the centralised learner is
     trained, too, for fewer slots, because each costs more; what others remember stays, and safety's memory.
     """
     if not 1 <= slots <= TRAINING_SLOTS:
         raise InputError(f"training slots {slots}; from 1 to {TRAINING_SLOTS}")
-    spec = from_plain(header.policies, PolicySpec)
     trained = dict(memory.managers.operators)
     rngs = np.random.default_rng(seed).spawn(len(spec.operators))
     for one, rng in zip(spec.operators, rngs, strict=True):
         policy = controller.managers.operators.get(one.name)  # none where the Application Manager decides
         if isinstance(policy, CompiledPolicy):
-            trained[one.name] = _trained(header, spec, one, policy, trained[one.name], slots, rng)
+            trained[one.name] = _trained(spec, one, policy, trained[one.name], slots, rng)
     above = controller.managers.application
     decides: Any = memory.managers.application
     if isinstance(above, CentralisedLearner):
@@ -113,7 +103,7 @@ def pretrained(
 
 
 def _trained_above(
-    spec: PolicySpec,
+    spec: ControllerSpec,
     policy: CentralisedLearner,
     memory: ModelLearner,
     slots: int,
@@ -130,23 +120,23 @@ def _trained_above(
 
 
 def _trained(
-    header: Header,
-    spec: PolicySpec,
+    spec: ControllerSpec,
     one: OperatorSpec,
     policy: CompiledPolicy[tuple[object, ...]],
     memory: tuple[object, ...],
     slots: int,
     rng: np.random.Generator,
 ) -> tuple[object, ...]:
-    op = measured(spec, one, header.node_types, np.random.default_rng(0))
+    loads = likely_rates(one, slots, rng, jumps=_JUMPS)
+    known = measured_operator(spec, one, loads)
     own = copied(memory)
     run(
-        world_of(op, policy.deployments),
+        world_of(known, policy.deployments),
         own,
-        likely_rates(one, slots, rng, jumps=_JUMPS),
-        first_deployment(op, policy),
+        loads,
+        single_replica(known, starting_type(known, policy)),
         rng,
-        no_totals(len(header.node_types)),
+        no_totals(len(spec.node_types)),
         trail_of(0),
     )
     return _without_last(memory, own)

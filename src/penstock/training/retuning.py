@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.compiled import Floats, read_only
-from penstock.control.journal import Header, Noted, Retuned, retuned_header
+from penstock.control.build import build_controller, measured_operator
+from penstock.control.journal import Noted, Retuned, retuned_spec
 from penstock.control.loop import Controller, ControllerMemory
-from penstock.control.plain_data import from_plain, to_plain
 from penstock.control.saved import as_plain, of_plain, restored, saved
+from penstock.control.spec import ControllerSpec, OperatorSpec
 from penstock.domain.observation import ApplicationObservation
-from penstock.policy.application.tuned import Chosen, Configuration, naive
-from penstock.simulation.catalogue import Operator, measured_operator
-from penstock.simulation.controllers import PolicySpec, build_controller
-from penstock.simulation.play import run_graph
-from penstock.simulation.spec import Spec
+from penstock.policy.application.tuned import Behaviour, Chosen, Configuration, SelfTuning, naive
+from penstock.policy.knowledge import ApplicationKnowledge, OperatorKnowledge
+from penstock.policy.registry import Level
+from penstock.runtimes.sim.graph import managed_operators, run_application
 from penstock.training.pretrain import model_of, pretrained, specs_of
-from penstock.training.tuning import BUDGET, chosen_by_simulation
+from penstock.training.tuning import chosen_by_simulation
 
 SLOTS = 20_000  # of an evaluation: what was monitored, over and over, because learners need time
 MOVED = 0.2  # by how much a rate or a service time must differ to be worth another tuning
@@ -30,47 +30,43 @@ STAYS = "bounds and weights stay"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding:
-    """Who decides at a time, as a header and as a controller, and what he remembers."""
+    """Who decides at a time, as a specification and as a controller, and what it remembers."""
 
-    header: Header
+    spec: ControllerSpec
     controller: Controller
     memory: ControllerMemory
 
 
-def configuration_of(header: Header) -> Configuration:
-    """The bounds and weights that hold."""
-    spec = from_plain(header.policies, PolicySpec)
+def configuration_of(spec: ControllerSpec) -> Configuration:
+    """The bounds and weights in force."""
     return Configuration(bounds_s={one.name: one.bound_s for one in spec.operators}, weights=spec.weights)
 
 
-def is_tuned(header: Header) -> bool:
-    """Whether anything but the naive start holds."""
-    spec = from_plain(header.policies, PolicySpec)
-    return configuration_of(header) != naive(spec.graph, spec.limits)
+def is_tuned(spec: ControllerSpec) -> bool:
+    """Whether bounds and weights are other than the naive ones it started with."""
+    return configuration_of(spec) != naive(spec.application, spec.objective)
 
 
-def job_of(header: Header, monitored: Sequence[ApplicationObservation]) -> Header:
+def job_of(spec: ControllerSpec, monitored: Sequence[ApplicationObservation]) -> ControllerSpec:
     """The QoS analyser (Russo 2023, sec. 5.2.2): the current bounds and weights, on a model of what was seen.
 
     Raises InputError where something was not measured yet.
     """
-    spec = from_plain(header.policies, PolicySpec)
-    model = model_of(spec.graph, monitored, header.node_types, interval_s=header.safety.interval_s)
+    model = model_of(spec.application, monitored, spec.node_types, interval_s=spec.interval_s)
     newest = replace(
         spec,
-        operators=specs_of(model, spec.limits),
+        operators=specs_of(model, spec.objective),
         application=model.application,
         source_rates=tuple(float(rate) for rate in model.rates),
     )
-    return _with(header, newest, configuration_of(header))
+    return _with(newest, configuration_of(spec))
 
 
-def moved(before: Header, now: Header) -> str:
+def moved(before: ControllerSpec, now: ControllerSpec) -> str:
     """What has moved from one model to another, in words; nothing if it is about the same."""
-    old, new = (from_plain(header.policies, PolicySpec) for header in (before, now))
-    pairs = {"the load": (_mean(old.source_rates), _mean(new.source_rates))} | {
+    pairs = {"the load": (_mean(before.source_rates), _mean(now.source_rates))} | {
         f"service time of '{a.name}'": (a.service_time_s, b.service_time_s)
-        for a, b in zip(old.operators, new.operators, strict=True)
+        for a, b in zip(before.operators, now.operators, strict=True)
     }
     for what, (was, is_now) in pairs.items():
         if abs(is_now - was) > MOVED * was:
@@ -78,34 +74,32 @@ def moved(before: Header, now: Header) -> str:
     return ""
 
 
-def tuned(job: Header, *, budget: int = BUDGET) -> Retuned | Noted:
+def tuned(job: ControllerSpec) -> Retuned | Noted:
     """Algorithm 4 on the model of a job: other bounds and weights and policies trained for them, or none."""
-    spec = from_plain(job.policies, PolicySpec)
-    rates = np.resize(np.array(spec.source_rates), max(SLOTS, len(spec.source_rates)))
+    rates = np.resize(np.array(job.source_rates), max(SLOTS, len(job.source_rates)))
     chosen = chosen_by_simulation(
-        lambda chosen, over: run_graph(
-            _simulated(spec, job.seed),
-            spec.graph,
-            over,
-            bounds_s=chosen.bounds_s,
-            manager_weights=chosen.weights,
-            operator_of=lambda local, its_rates, training, rng: _operator(local, job, its_rates, rng),
-        ),
+        lambda chosen, over: _behaviour(_with(job, chosen), read_only(over)),
         configuration_of(job),
         np.random.default_rng(job.seed),
-        application=spec.graph,
-        objective=spec.limits,
+        application=job.application,
+        objective=job.objective,
         rates=read_only(rates),
         fastest=max(node_type.speedup for node_type in job.node_types),
-        budget=budget,
+        settings=_settings(job),
     )
     if chosen.stays:
         return Noted(at_s=0.0, text=f"tuning found nothing better: {STAYS}")
-    header = _with(job, spec, chosen.best.configuration)
-    controller, memory = build_controller(header)
-    trained = pretrained(header, controller, memory, seed=job.seed)
+    best = _with(job, chosen.best.configuration)
+    controller, memory = build_controller(best)
+    trained = pretrained(best, controller, memory, seed=job.seed)
     return Retuned(
-        at_s=0.0, policies=header.policies, memory=as_plain(saved(trained)), reason=_reason(chosen)
+        at_s=0.0,
+        application=best.application,
+        operators=best.operators,
+        weights=best.weights,
+        source_rates=best.source_rates,
+        memory=as_plain(saved(trained)),
+        reason=_reason(chosen),
     )
 
 
@@ -115,40 +109,51 @@ def swapped(now: Deciding, answer: Retuned, at_s: float) -> tuple[Retuned, Decid
     Operator Managers start with what they learned for their new bounds and weights; what was
     learned for the old ones has another meaning. Everything else goes on: safety, chance, paces.
     """
-    header = retuned_header(now.header, answer)
-    controller, _ = build_controller(header)
+    spec = retuned_spec(now.spec, answer)
+    controller, _ = build_controller(spec)
     trained = restored(controller, of_plain(answer.memory)).managers.operators
     kept = replace(now.memory, managers=replace(now.memory.managers, operators=trained))
     entry = replace(answer, at_s=at_s, memory=as_plain(saved(kept)))
-    return entry, Deciding(header=header, controller=controller, memory=kept)
+    return entry, Deciding(spec=spec, controller=controller, memory=kept)
 
 
-def _with(header: Header, spec: PolicySpec, chosen: Configuration) -> Header:
-    operators = tuple(replace(one, bound_s=chosen.bounds_s[one.name]) for one in spec.operators)
-    policies = replace(spec, operators=operators, weights=chosen.weights)
-    return replace(header, policies=to_plain(policies, PolicySpec))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Monitored:
+    """What managers are told in a simulation of what was monitored: just that."""
+
+    spec: ControllerSpec
+    rates: Floats
+
+    def of_operator(self, one: OperatorSpec) -> OperatorKnowledge:
+        # Levels up to what all replicas on reference nodes can take, as live managers have them.
+        return measured_operator(self.spec, replace(one, max_rate=None), self.rates)
+
+    def of_application(self) -> ApplicationKnowledge:
+        raise TypeError("a tuning simulates Operator Managers only")
 
 
-def _simulated(spec: PolicySpec, seed: int) -> Spec:
-    objective = spec.limits
-    return Spec(
-        policy=spec.policy,
-        slo_s=objective.response_time_s or min(objective.per_path_s.values()),
-        path_slo_s=tuple(objective.per_path_s.items()),
-        weights=objective.weights,
-        levels=spec.levels,
-        gamma=spec.gamma,
-        threshold=spec.threshold,
-        beta=spec.beta,
-        replicas=spec.replicas,
-        seed=seed,
+def _behaviour(spec: ControllerSpec, rates: Floats) -> Behaviour:
+    seeds = np.random.default_rng(spec.seed).spawn(2 * len(spec.operators))
+    rngs = {one.name: rng for one, rng in zip(spec.operators, seeds[1::2], strict=True)}
+    managed = managed_operators(spec, _Monitored(spec, rates), rngs)
+    ran = run_application(spec.application, spec.objective, managed, rates)
+    return Behaviour(
+        resource_cost=float(ran.resources.mean()),
+        violations=float(ran.violated.mean()),
+        reconfigurations=float(ran.reconfigured.mean()),
     )
 
 
-def _operator(local: Spec, job: Header, rates: Floats, rng: np.random.Generator) -> Operator:
-    """As `controllers.measured` makes them: levels up to what all replicas on reference nodes can take."""
-    highest = replace(local, max_rate=local.max_replicas * local.service_rate)
-    return measured_operator(highest, job.node_types, rates, rng)
+def _settings(spec: ControllerSpec) -> SelfTuning | None:
+    """The parameters of the manager that tunes, where that is the one there is."""
+    manager = spec.application_policy
+    found = manager.entry(Level.APPLICATION)
+    return SelfTuning(**found.checked(manager.parameters)) if found.policy is SelfTuning else None
+
+
+def _with(spec: ControllerSpec, chosen: Configuration) -> ControllerSpec:
+    operators = tuple(replace(one, bound_s=chosen.bounds_s[one.name]) for one in spec.operators)
+    return replace(spec, operators=operators, weights=chosen.weights)
 
 
 def _mean(rates: Sequence[float]) -> float:

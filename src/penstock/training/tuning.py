@@ -5,6 +5,7 @@ the best over the same rates several times in a row.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
@@ -17,19 +18,15 @@ from penstock.policy.application.tuned import (
     Behaviour,
     Chosen,
     Configuration,
+    SelfTuning,
     TunedManager,
     confirmed,
     judged,
 )
-from penstock.simulation.play import SimulationResult
 
 REPLAYS = 8  # of the monitored rates, to confirm a choice
-ROUNDS = 2
-BUDGET = 25  # evaluations per phase
 
-Play = Callable[
-    [Configuration, Floats], SimulationResult
-]  # the application under a configuration, over these rates
+Play = Callable[[Configuration, Floats], Behaviour]  # the application under a configuration, over these rates
 
 
 def chosen_by_simulation(
@@ -42,7 +39,7 @@ def chosen_by_simulation(
     rates: Floats,
     fastest: float,
     changes_are_late: bool = False,
-    budget: int = BUDGET,
+    settings: SelfTuning | None = None,
 ) -> Chosen:
     """The cheapest configuration found that keeps to the objective; the start unless one is better.
 
@@ -50,18 +47,17 @@ def chosen_by_simulation(
     """
 
     def evaluate(chosen: Configuration, over: Floats) -> Measured:
-        outcome = play(chosen, over)
-        reconfigurations = outcome.reconfigurations_pct / 100
-        late = outcome.violations_pct / 100 + (reconfigurations if changes_are_late else 0.0)
-        behaviour = Behaviour(
-            resource_cost=outcome.resource_cost,
-            violations=min(late, 1.0),
-            reconfigurations=reconfigurations,
-        )
-        return judged(behaviour, objective)
+        behaviour = play(chosen, over)
+        late = behaviour.violations + (behaviour.reconfigurations if changes_are_late else 0.0)
+        return judged(replace(behaviour, violations=min(late, 1.0)), objective)
 
+    how = settings or SelfTuning()
     manager = TunedManager(
-        application=application, objective=objective, budget=budget, max_rounds=ROUNDS, fastest=fastest
+        application=application,
+        objective=objective,
+        budget=how.budget,
+        max_rounds=how.rounds,
+        fastest=fastest,
     )
     tuned = manager.tune(lambda chosen: evaluate(chosen, rates), start, rng)
     longer = np.tile(rates, REPLAYS)

@@ -25,6 +25,11 @@ class Replayer(threading.Thread):
         self.failure: Exception | None = None  # why it ended, when it should not have
 
     @property
+    def problem(self) -> str | None:
+        """Why it ended, when it should not have."""
+        return None if self.failure is None else str(self.failure)
+
+    @property
     def total(self) -> int:
         """How many tuples it sends, the end marker apart."""
         there_are = self._tuples.total

@@ -134,9 +134,7 @@ def settle(world: World, seen: Seen, target: int) -> Slot:
     violated = seen.response_time_s > world.max_response_time_s
     reconfigured = target != seen.deployment
     resources = cost_of(world.deployments, seen.deployment if world.charge_before else target)
-    cost = compiled_interval_cost(
-        world, float(violated), resources / world.cost_scale, float(reconfigured)
-    )
+    cost = compiled_interval_cost(world, float(violated), resources / world.cost_scale, float(reconfigured))
     return Slot(seen.response_time_s, violated, reconfigured, resources, cost)
 
 

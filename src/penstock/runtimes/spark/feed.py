@@ -1,12 +1,28 @@
 """Appending to a source: whoever brings tuples in says when they entered."""
 
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
 
 if TYPE_CHECKING:
     from pyarrow import Table
+
+
+class Feeder(Protocol):
+    """Brings tuples into the sources in a thread of its own."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it ended when it should not have."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+FeederOf: TypeAlias = "Callable[[Mapping[str, Feed]], Feeder]"
 
 
 class Feed:

@@ -5,7 +5,7 @@ whole episode can run once those of its suppliers are known, slot for slot the s
 running all operators side by side.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints, compiled_allocating, read_only
+from penstock.control.build import Knowledge
+from penstock.control.spec import ControllerSpec
 from penstock.domain.application import Application
 from penstock.domain.objective import Objective
 from penstock.perf.cost import interval_cost
@@ -21,7 +23,17 @@ from penstock.perf.latency import end_to_end, violated
 from penstock.perf.operator import response_time, throughput
 from penstock.perf.queueing import QueueModel
 from penstock.policy.api import OperatorPolicy
-from penstock.runtimes.sim.episode import World, decided, no_totals, trail_of
+from penstock.policy.knowledge import OperatorKnowledge
+from penstock.policy.registry import Level
+from penstock.runtimes.sim.episode import (
+    World,
+    decided,
+    no_totals,
+    single_replica,
+    starting_type,
+    trail_of,
+    world_of,
+)
 from penstock.runtimes.sim.operator import play
 
 
@@ -34,6 +46,38 @@ class ManagedOperator:
     memory: Any  # of that policy; a compiled one's is changed by the run
     first_deployment: int
     rng: Generator
+
+
+FirstDeployment = Callable[[OperatorKnowledge, OperatorPolicy[Any]], int]
+
+
+def own_choice(known: OperatorKnowledge, policy: OperatorPolicy[Any]) -> int:
+    """One replica of the type the policy would start with."""
+    return single_replica(known, starting_type(known, policy))
+
+
+def managed_operators(
+    spec: ControllerSpec,
+    knowledge: Knowledge,
+    rngs: Mapping[str, Generator],
+    *,
+    first: FirstDeployment = own_choice,
+    charge_before: bool = False,
+) -> dict[str, ManagedOperator]:
+    """Every operator of a specification exactly as its manager knows it, and that manager."""
+    policy_entry = spec.operator_policy.entry(Level.OPERATOR)
+    managed: dict[str, ManagedOperator] = {}
+    for one in spec.operators:
+        known = knowledge.of_operator(one)
+        policy = policy_entry.build(known, spec.operator_policy.parameters)
+        managed[one.name] = ManagedOperator(
+            world=world_of(known, charge_before=charge_before),
+            policy=policy,
+            memory=policy.initial(),
+            first_deployment=first(known, policy),
+            rng=rngs[one.name],
+        )
+    return managed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
