@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pandas
 
 from penstock.bench.figure import Figure
+from penstock.control.spec import Manager
 from penstock.data.build import Recipe, build_trace
 from penstock.data.session import spark_session
 from penstock.data.sources import KINDS, write_lines
@@ -20,9 +21,9 @@ from penstock.data.synthetic_events import trip_lines
 from penstock.data.synthetic_taxi import taxi_rates
 from penstock.data.synthetic_tweets import tweet_rates
 from penstock.domain.trace import Trace
-from penstock.simulation.catalogue import TRAINING_SLOTS
+from penstock.simulation.knowledge import TRAINING_SLOTS
 from penstock.simulation.presets import WORKLOADS
-from penstock.simulation.spec import Spec
+from penstock.simulation.spec import OneOperator
 from penstock.simulation.sweep import Cell, Runner, SweptTrace, grid, read_table, sweep
 from penstock.simulation.sweep_runners import in_processes, on_spark
 
@@ -193,12 +194,17 @@ def tables_2_to_5() -> tuple[list[Cell], dict[str, SweptTrace]]:
     for name, trace in made:
         workload = _workload(trace)
         settings = WORKLOADS[name]
-        base = Spec(
+        base = OneOperator(
             policy="fixed", service_rate=settings.service_rate, max_rate=settings.max_rate, as_published=True
         )
         workloads[workload.digest] = workload
         cells += grid(
-            base, workload, policies=_POLICIES, infrastructures=_PLACES, max_replicas=(10, 20), seeds=10
+            base,
+            workload,
+            policies=[Manager(name=name) for name in _POLICIES],
+            infrastructures=_PLACES,
+            max_replicas=(10, 20),
+            seeds=10,
         )
     return cells, workloads
 

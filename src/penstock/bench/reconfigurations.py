@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from penstock.apps.feeding.load import Load
+from penstock.apps.registry import application_entry
 from penstock.bench.figure import Figure
-from penstock.live.applications import TOP_ROUTES, Load, application, feeder
+from penstock.domain.objective import Objective
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
 from penstock.reconfigure.words import Ending, Method, Record
@@ -27,8 +29,11 @@ def run_reconfigurations(*, stage: Callable[[str], None]) -> Iterator[Figure]:
 
 def _forced(method: Method, out: Path) -> list[Record]:
     load = Load(low=_TRIPS, shape="constant", seconds=60 * _MINUTES)
-    app = application(TOP_ROUTES, slo_s=None, max_replicas=2, protocol=method)
-    live = LiveRun(app, LiveSettings(out=out, minutes=_MINUTES, chaos=True), feeder(TOP_ROUTES, load))
+    entry = application_entry("top-routes")
+    objective = Objective(response_time_s=entry.objective_s)
+    app = entry.on_spark(objective=objective, max_replicas=2, protocol=method)
+    settings = LiveSettings(out=out, minutes=_MINUTES, force_scaling=True)
+    live = LiveRun(app, settings, entry.feeder(load))
     live.run()
     return live.records
 

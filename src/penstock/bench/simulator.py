@@ -14,9 +14,10 @@ from penstock.compiled import Floats
 from penstock.data.synthetic import day_and_week
 from penstock.papers import mdp_pipeline
 from penstock.policy.operator.value_iteration import ValueIteration
-from penstock.simulation.catalogue import believed_model, operator_of
-from penstock.simulation.play import run_spec, run_specs
-from penstock.simulation.spec import Spec
+from penstock.simulation.knowledge import TRAINING_SLOTS
+from penstock.simulation.one_operator import operator_of
+from penstock.simulation.play import run, run_all
+from penstock.simulation.spec import OneOperator
 
 SLOTS = 400_001
 _PLAIN_SLOTS = 20_000
@@ -44,8 +45,8 @@ def run_benchmarks(*, threads: int, stage: Callable[[str], None]) -> Iterator[Fi
 
 def _speed(rates: Floats) -> Iterator[Figure]:
     for policy, least in (("threshold-c", 12e6), ("ql", 5e6), ("ql-pds", 8e6), ("ql-pds-plus", 8e6)):
-        spec = Spec(policy=policy, as_published=True)
-        compiled_rate = max(run_spec(spec, rates).slots_per_s for _ in range(_REPEATS))
+        spec = OneOperator(policy=policy, as_published=True)
+        compiled_rate = max(run(spec, rates).slots_per_s for _ in range(_REPEATS))
         plain_rate = max(_plain_slots_per_s(spec, rates[:_PLAIN_SLOTS]) for _ in range(_REPEATS))
         yield Figure(
             name=f"{policy}, A:3, 10 replicas",
@@ -59,7 +60,7 @@ def _speed(rates: Floats) -> Iterator[Figure]:
         )
 
 
-def _plain_slots_per_s(spec: Spec, rates: Floats) -> float:
+def _plain_slots_per_s(spec: OneOperator, rates: Floats) -> float:
     setting, policy, counts = plain_twin(spec, rates)
     slots = [float(rate) for rate in rates]
     began = time.perf_counter()
@@ -67,10 +68,10 @@ def _plain_slots_per_s(spec: Spec, rates: Floats) -> float:
     return len(slots) / (time.perf_counter() - began)
 
 
-def plain_twin(spec: Spec, rates: Floats) -> tuple[plain.Setting, plain.Policy, plain.Counts]:
+def plain_twin(spec: OneOperator, rates: Floats) -> tuple[plain.Setting, plain.Policy, plain.Counts]:
     """The plain-Python setting, policy and first deployment of a published specification."""
-    model_rng, policy_rng = np.random.default_rng(spec.seed).spawn(2)
-    op = operator_of(spec, rates, rates, model_rng)
+    _, policy_rng = np.random.default_rng(spec.seed).spawn(2)
+    op = operator_of(spec, rates, rates, spec.seed)
     setting = plain.Setting(
         speedups=tuple(t.speedup for t in op.node_types),
         prices=tuple(t.price for t in op.node_types),
@@ -84,7 +85,7 @@ def plain_twin(spec: Spec, rates: Floats) -> tuple[plain.Setting, plain.Policy, 
         cost_scale=op.cost_scale,
         levels=spec.levels,
         max_rate=spec.max_rate,
-        gamma=spec.gamma,
+        gamma=0.99,
     )
     first = tuple(int(index == 0) for index in range(len(op.node_types)))
     if spec.policy == "ql":
@@ -92,7 +93,7 @@ def plain_twin(spec: Spec, rates: Floats) -> tuple[plain.Setting, plain.Policy, 
     if spec.policy == "ql-pds":
         return setting, plain.PdsLearning(setting, as_published=spec.updates_as_published), first
     if spec.policy == "ql-pds-plus":
-        believed = believed_model(op)
+        believed = op.believed
         guess = replace(
             setting,
             speedups=tuple(float(speed) for speed in believed.deployments.speedup),
@@ -113,16 +114,16 @@ def plain_twin(spec: Spec, rates: Floats) -> tuple[plain.Setting, plain.Policy, 
         "threshold-s": setting.speedups.index(max(setting.speedups)),
         "threshold-0": 0,
     }[spec.policy]
-    high = spec.variant.threshold
-    return setting, plain.threshold(setting, node_type=node_type, high=high, low=spec.beta * high), first
+    high = 0.75  # as published
+    return setting, plain.threshold(setting, node_type=node_type, high=high, low=0.75 * high), first
 
 
 def _parallel(rates: Floats, threads: int) -> Figure:
-    jobs = [(Spec(policy="ql", seed=seed, as_published=True), rates, None) for seed in range(1, 11)]
+    jobs = [(OneOperator(policy="ql", seed=seed, as_published=True), rates, None) for seed in range(1, 11)]
 
     def seconds(workers: int) -> float:
         began = time.perf_counter()
-        run_specs(jobs, threads=workers)
+        run_all(jobs, threads=workers)
         return time.perf_counter() - began
 
     # In turns, and the best of each: a neighbour's burst of work should not fall on one side only.
@@ -133,8 +134,8 @@ def _parallel(rates: Floats, threads: int) -> Figure:
 
 def _planning(rates: Floats) -> Iterator[Figure]:
     for types, most in ((3, 0.3), (6, 5.0)):
-        spec = Spec(policy="vi", infrastructure=f"A:{types}", as_published=True)
-        op = operator_of(spec, rates, rates[-44_000:], np.random.default_rng(1))
+        spec = OneOperator(policy="vi", infrastructure=f"A:{types}", as_published=True)
+        op = operator_of(spec, rates, rates[-TRAINING_SLOTS:], 1)
         policy = ValueIteration(
             node_types=op.node_types,
             deployments=op.deployments,
@@ -179,5 +180,7 @@ def _large() -> Iterator[Figure]:
 
 def _large_run(policy: str) -> tuple[float, float]:
     rates = day_and_week(slots=SLOTS, seed=1).rates
-    outcome = run_spec(Spec(policy=policy, infrastructure="A:10", max_replicas=20, as_published=True), rates)
+    outcome = run(
+        OneOperator(policy=policy, infrastructure="A:10", max_replicas=20, as_published=True), rates
+    )
     return outcome.slots_per_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -1,6 +1,6 @@
 """One tick: see, decide, write down, act. Deciding is pure; only `tick` touches the world."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -88,10 +88,13 @@ def tick(
     journal: Journal,
     actuator: Actuator,
     orders: Sequence[Order] = (),
+    *,
+    keep: Callable[[ControllerMemory], None] = lambda memory: None,
 ) -> ControllerMemory:
-    """Returns what the controller remembers for the next tick."""
+    """Returns what the controller remembers for the next tick; `keep` puts it where a restart finds it."""
     seen = monitor.observe()
     made, memory = plan(controller, memory, seen, orders)
     journal.append(Ticked(seen=seen, orders=tuple(orders), plan=made))  # before acting
+    keep(memory)
     actuator.apply(made.to_do)
     return memory

@@ -7,15 +7,18 @@ dynamic allocation off, because Spark's own would undo every decision.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.control.journal import Noted, Ticked
-from penstock.control.loop import Controller, ControllerMemory, plan
+from penstock.control.build import build_controller
+from penstock.control.journal import Entry, Header, Noted
+from penstock.control.loop import Controller, ControllerMemory, tick
 from penstock.control.plan import Plan
 from penstock.control.safety_settings import SafetySettings
+from penstock.control.spec import ControllerSpec, Manager, OperatorSpec
+from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
@@ -23,10 +26,11 @@ from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
 from penstock.journal_file import JournalFile
-from penstock.live.settings import MODEL_FREE
+from penstock.live.controlling import Tape
+from penstock.policy.parameters import Value
+from penstock.policy.registry import Level, entries, load
 from penstock.runtimes.spark.executors import Executor, executors
 from penstock.runtimes.spark.measures import skew, utilisations, waits
-from penstock.simulation.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +38,13 @@ if TYPE_CHECKING:
 
 OPERATOR = "query"
 _ANY_NODE = NodeType(name="executor", speedup=1.0, price=1.0)
+
+
+class Unwritten:
+    """Where an attached controller has no journal."""
+
+    def append(self, entry: Entry) -> None:
+        """Keep nothing."""
 
 
 class QueryMonitor:
@@ -134,13 +145,12 @@ class Attached:
 
     def tick(self) -> Plan:
         """One round; the thread does this every interval."""
-        seen = self.monitor.observe()
-        made, self.memory = plan(self.controller, self.memory, seen)
-        if self.journal is not None:
-            self.journal.append(Ticked(seen=seen, plan=made))  # before acting
-        self.actuator.apply(made.to_do)
-        self.plans.append(made)
-        return made
+        tape = Tape(self.journal or Unwritten())
+        self.memory = tick(self.controller, self.memory, self.monitor, tape, self.actuator)
+        if tape.last is None:
+            raise RuntimeError("a round that was not written down")
+        self.plans.append(tape.last.plan)
+        return tape.last.plan
 
     def _run(self) -> None:
         while not self._stopping.wait(self.interval_s) and self.query.isActive:
@@ -159,6 +169,7 @@ def attach(
     *,
     objective: Objective,
     policy: str = "threshold-c",
+    parameters: Mapping[str, Value] | None = None,
     max_replicas: int = 10,
     interval_s: float = 10.0,
     advise: bool = False,
@@ -172,39 +183,44 @@ def attach(
         raise InputError("attach: spark.dynamicAllocation.enabled is true; it would undo every decision")
     if objective.response_time_s is None:
         raise InputError("attach: the objective has no response time")
-    if policy not in MODEL_FREE:
+    manager = Manager(name=load(Level.OPERATOR, policy).name, parameters=parameters or {})
+    if manager.entry(Level.OPERATOR).traits.needs_model:
+        model_free = [name for name, one in entries(Level.OPERATOR).items() if not one.traits.needs_model]
         raise InputError(
-            f"attach: policy '{policy}' needs a model of the operator; choose one of "
-            f"{', '.join(sorted(MODEL_FREE))}"
+            f"attach: policy '{policy}' needs a model of the operator; choose one of {', '.join(model_free)}"
         )
     if not str(spark.sparkContext.master).startswith("spark://"):
         raise InputError(f"attach: master '{spark.sparkContext.master}'; a standalone cluster is needed")
     cores = int(conf.get("spark.executor.cores", "0") or 0)
     if cores < 1:
         raise InputError("attach: spark.executor.cores is not set; an executor would take all of a worker")
-    header = header_of(
-        PolicySpec(
-            operators=(
-                OperatorSpec(
-                    name=OPERATOR,
-                    bound_s=objective.response_time_s,
-                    service_time_s=1e-3,  # not used by policies that need no model
-                    max_replicas=max_replicas,
-                ),
-            ),
-            policy=policy,
-        ),
+    # Policies that need no model do not look at the service time.
+    graph = pipeline(OPERATOR, Operator(name=OPERATOR, service_time_s=1e-3, max_replicas=max_replicas))
+    settings = SafetySettings(
+        interval_s=interval_s, max_replicas={OPERATOR: max_replicas}, warm_up_s=interval_s
+    )
+    spec = ControllerSpec(
+        application=graph,
+        objective=objective,
         node_types=(_ANY_NODE,),
-        seed=seed,
-        safety=safety(
-            SafetySettings(interval_s=interval_s, max_replicas={OPERATOR: max_replicas}, warm_up_s=interval_s)
+        operators=(
+            OperatorSpec(
+                name=OPERATOR,
+                bound_s=objective.response_time_s,
+                service_time_s=1e-3,
+                max_replicas=max_replicas,
+            ),
         ),
+        operator_policy=manager,
+        interval_s=interval_s,
+        safety=safety(settings),
+        seed=seed,
         advise=advise,
     )
-    controller, memory = build_controller(header)
+    controller, memory = build_controller(spec)
     written = JournalFile(Path(journal)) if journal is not None else None
     if written is not None:
-        written.append(header)
+        written.append(Header(controller=spec))
     actuator = ExecutorActuator(spark)
     if not advise:
         actuator.resize(max(len(by_id(spark)), 1))  # from now on Spark keeps to this number

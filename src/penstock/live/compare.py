@@ -2,20 +2,27 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
-from penstock.live.applications import Load, application, feeder, static_replicas
+from penstock.apps.entry import AppEntry
+from penstock.apps.feeding.load import Load
+from penstock.control.spec import Manager
+from penstock.domain.application import Application
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective
 from penstock.live.record import Interval, Summary
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
+from penstock.reconfigure.words import Method
 
 STATIC_PEAK = "static-peak"
 STATIC_MEAN = "static-mean"
 
 
 def compared(
-    name: str,
-    policies: Sequence[str],
+    entry: AppEntry,
+    policies: Sequence[Manager],
     load: Load,
     *,
     base: LiveSettings,
@@ -26,23 +33,34 @@ def compared(
 ) -> Iterator[Summary]:
     """A summary of every run. The static ones have the replicas the peak or the mean of the load needs."""
     rates = load.trace().rates
-    for label in policies:
+    for policy in policies:
+        label = policy.name
         began(label)
-        settings = replace(base, out=base.out / label, label=label)
+        settings = replace(base, out=base.out / label.replace(":", "-"), label=label)
         if label in (STATIC_PEAK, STATIC_MEAN):
             rate = float(rates.max() if label == STATIC_PEAK else rates.mean())
-            replicas = static_replicas(name, rate, max_replicas=max_replicas)
-            settings = replace(settings, policy="threshold-c", advise=True, replicas_of=replicas)
+            replicas = static_replicas(entry.checked_live_graph(max_replicas), rate)
+            settings = replace(settings, advise=True, replicas_of=replicas)
         else:
-            settings = replace(settings, policy=label)
-        app = application(name, slo_s=slo_s, max_replicas=max_replicas)
-        yield LiveRun(app, settings, feeder(name, load), shown=shown).run()
+            settings = replace(settings, policy=policy)
+        app = entry.on_spark(
+            objective=Objective(response_time_s=entry.objective_s if slo_s is None else slo_s),
+            max_replicas=max_replicas,
+            protocol=Method.LIVE,
+        )
+        yield LiveRun(app, settings, entry.feeder(load), shown=shown).run()
+
+
+def static_replicas(graph: Application, rate: float, *, utilisation: float = 0.75) -> dict[str, int]:
+    """Replicas that carry this load at this utilisation, from known service times."""
+    return {
+        operator.name: min(max(ceil(rate * operator.service_time_s / utilisation), 1), operator.max_replicas)
+        for operator in graph.operators
+    }
 
 
 def check_out(out: Path) -> Path:
     """The folder of all runs, which must be new."""
-    from penstock.domain.errors import InputError
-
     if out.exists() and any(out.iterdir()):
         raise InputError(f"--out {out}: there is something in it; give another folder")
     return out

@@ -9,24 +9,25 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from penstock.control.build import check_application_policy
 from penstock.control.journal import Noted, Reconfigured
+from penstock.control.ports import Actuator, Monitor
 from penstock.domain.errors import InputError
-from penstock.domain.request import Verdict
 from penstock.journal_file import JournalFile
-from penstock.live.brain import Brain, compile_policy, response_time_of
+from penstock.live.controlling import Controlling, compile_policy, response_time_of
+from penstock.live.forced import ForcedScaling
 from penstock.live.record import Interval, Summary, row, summary
 from penstock.live.settings import LiveSettings
 from penstock.reconfigure.words import Record
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, Worker, check_master
-from penstock.runtimes.spark.feed import Feed
+from penstock.runtimes.spark.feed import Feed, FeederOf
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.running import RunningApp
 from penstock.runtimes.spark.session import session
 from penstock.runtimes.spark.topology import App
-from penstock.simulation.application_managers import check_manager
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,21 +37,6 @@ _POLL_CHANGING_S = 0.25  # a new executor is tried out before it gets real work
 _EXECUTORS_S = 180.0  # for the first executors to be there
 _LARGEST_JOINT_TABLE = 1_000_000  # planned in seconds, and saved at every interval
 _RESTARTS = 5  # of a query that failed, before the run gives up
-
-
-class Feeder(Protocol):
-    """Brings tuples into the sources in a thread of its own."""
-
-    @property
-    def problem(self) -> str | None:
-        """Why it ended when it should not have."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-FeederOf = Callable[[Mapping[str, Feed]], Feeder]
 
 
 class RunError(RuntimeError):
@@ -74,7 +60,7 @@ class LiveRun:
     _restarts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_manager(
+        check_application_policy(
             self.settings.application_policy,
             self.app.chain_graph(),
             self.settings.node_types,
@@ -91,12 +77,12 @@ class LiveRun:
             check_master(settings.master)  # before there is a folder
         settings.out.mkdir(parents=True, exist_ok=True)
         self.said("preparing the policy")
-        compile_policy(settings)
+        compile_policy(self.app, settings)
         kinds = {kind.name: kind for kind in settings.kinds}
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
             # Before anything runs it says what cannot be gone on with.
-            brain = Brain(self.app, settings, journal)
-            ending.callback(brain.stop)
+            control = Controlling(self.app, settings, journal)
+            ending.callback(control.stop)
             place = LocalCluster(work=self.work / "cluster", kinds=kinds, master=settings.master)
             cluster = ending.enter_context(place)
             self.said("cluster up; waiting for executors")
@@ -112,7 +98,7 @@ class LiveRun:
             most = max(chain.max_replicas for chain in self.app.chains())
             spark = session(self.app.name, cluster.master_url, most_replicas=most, work=self.work)
             try:
-                self._controlled(spark, cluster, workers, journal, brain)
+                self._controlled(spark, cluster, workers, journal, control)
             except (InputError, OSError) as problem:  # a full disk, for one
                 raise RunError(str(problem)) from problem
             finally:
@@ -126,7 +112,7 @@ class LiveRun:
         cluster: LocalCluster,
         workers: Mapping[str, Sequence[Worker]],
         journal: JournalFile,
-        brain: Brain,
+        control: Controlling,
     ) -> None:
         running = RunningApp(self.app, spark, self.work, trigger_s=self.settings.trigger_s)
         names = [kind.name for kind in self.settings.kinds]
@@ -140,6 +126,10 @@ class LiveRun:
         running.summon(within_s=_EXECUTORS_S, check=cluster.check)
         running.start()
         monitor = SparkMonitor(running, spark, actuator, names)
+        seeing: Monitor = monitor
+        acting: Actuator = actuator
+        if self.settings.force_scaling:
+            seeing = acting = ForcedScaling(monitor, actuator, journal, tuple(self.app.chains()))
         feeder = self.feeder_of({source: Feed(running.log(source)) for source in self.app.sources})
         feeder.start()
         self.said("queries running")
@@ -156,9 +146,10 @@ class LiveRun:
                 now_s = time.time()
                 if now_s >= next_s:
                     next_s = max(next_s + self.settings.interval_s, now_s)
-                    seen = monitor.observe()
+                    interval = control.round(seeing, acting)
                     self.took += monitor.finished()
-                    self._interval(brain.tick(seen), actuator)
+                    self.intervals.append(interval)
+                    self.shown(interval)
                 if self.settings.until_done and running.done():
                     break
                 if deadline_s is not None and now_s >= deadline_s:
@@ -169,12 +160,6 @@ class LiveRun:
             feeder.stop()
             actuator.stop()
             running.stop()
-
-    def _interval(self, decided: "tuple[Interval, Verdict]", actuator: SparkActuator) -> None:
-        interval, verdict = decided
-        actuator.apply(verdict)
-        self.intervals.append(interval)
-        self.shown(interval)
 
     def _look_after(self, running: RunningApp, actuator: SparkActuator, journal: JournalFile) -> None:
         """Start again what failed: its checkpoint knows where it was."""

@@ -1,26 +1,16 @@
 """What a live run is asked to do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 
 from penstock.control.safety_settings import SafetySettings
+from penstock.control.spec import GRANT_ALL, Manager, check_tunable, needs_model, who_decides
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
+from penstock.policy.registry import Level
 from penstock.runtimes.spark.cluster import NodeKind
-from penstock.simulation.application_managers import (
-    COORDINATING,
-    GRANT_ALL,
-    check_application_policy_name,
-    check_tunable,
-    who_decides,
-)
-from penstock.simulation.application_managers import MODEL_FREE as MODEL_FREE_MANAGERS
-from penstock.simulation.catalogue import WITHOUT_BOUNDS, check_policy_name
-
-# Policies that decide by what they measure alone need no model of the operator to start with.
-MODEL_FREE = WITHOUT_BOUNDS | {"fixed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +18,8 @@ class LiveSettings:
     """How an application is run and controlled."""
 
     out: Path
-    policy: str = "threshold-c"
+    policy: Manager = Manager(name="threshold-c")
+    application_policy: Manager = Manager(name=GRANT_ALL)
     kinds: tuple[NodeKind, ...] = (NodeKind(name="standard"),)
     minutes: float | None = None  # None: until the input is done, or until interrupted
     until_done: bool = False
@@ -39,24 +30,18 @@ class LiveSettings:
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
     warm_up_s: float = 30.0  # the first micro-batches of a query, or of an executor, are slow
     scale_in_window_s: float = 30.0
-    threshold: float | None = None
-    replicas: int = 1  # every chain starts with, and policy `fixed` stays at
+    replicas: int = 1  # every chain starts with
     replicas_of: Mapping[str, int] = field(default_factory=dict)  # other numbers for some chains
     label: str = ""  # what the run is called in tables; the policy's name if left out
-    application_policy: str = GRANT_ALL  # who manages the application
-    bucket_low: float = 0.5  # of the objective, where the token bucket opens
-    bucket_high: float = 0.9
-    retune_s: float = 300.0  # `tuned`: from one tuning to looking whether another is needed
+    retune_s: float = 300.0  # a manager that tunes: from one tuning to looking whether another is needed
     tuning_limit_s: float = 600.0  # a tuning that takes longer is given up
     master: str | None = None  # of a cluster that runs already; None: an embedded one
-    max_cost: float | None = None  # price of all replicas together
+    max_cost: float | None = None  # price of all replicas together, per hour
     max_nodes: int | None = None  # replicas of all operators together
-    chaos: bool = False  # force a change at every interval, to show that results stay the same
+    force_scaling: bool = False  # a change at every interval, to show that results stay the same
 
     def __post_init__(self) -> None:
-        check_policy_name(self.policy)
-        check_application_policy_name(self.application_policy)
-        check_tunable(self.policy, self.application_policy, replicas=self.replicas)
+        check_tunable(self.policy, self.application_policy)
         if self.minutes is not None and not (isfinite(self.minutes) and self.minutes > 0):
             raise InputError(f"minutes {self.minutes}; a run takes some time")
         for what, value in (
@@ -69,7 +54,7 @@ class LiveSettings:
             if not (isfinite(value) and value > 0):
                 raise InputError(f"{what} {value} s; it must be positive")
         SafetySettings(max_cost=self.max_cost, max_nodes=self.max_nodes)  # says what cannot be
-        if self.chaos and self.advise:
+        if self.force_scaling and self.advise:
             raise InputError("forced changes and advice only: choose one")
         for count in (self.replicas, *self.replicas_of.values()):
             if count < 1:
@@ -88,20 +73,29 @@ class LiveSettings:
         return tuple(NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in self.kinds)
 
     @property
+    def operator_policy(self) -> Manager:
+        """With what the run itself decides: a policy that runs a number of replicas runs the run's."""
+        if "replicas" not in self.policy.entry(Level.OPERATOR).parameters:
+            return self.policy
+        return replace(self.policy, parameters={"replicas": self.replicas, **self.policy.parameters})
+
+    @property
     def needs_model(self) -> bool:
         """Whether operators must have been measured before anybody can decide."""
-        if self.application_policy not in COORDINATING:
-            return True
-        return self.application_policy not in MODEL_FREE_MANAGERS or self.policy not in MODEL_FREE
+        return needs_model(self.policy, self.application_policy)
+
+    @property
+    def tunes(self) -> bool:
+        return self.application_policy.entry(Level.APPLICATION).traits.tunes
 
     @property
     def name(self) -> str:
         """What the run is called in tables."""
         if self.label:
             return self.label
-        if self.application_policy == GRANT_ALL:
-            return self.policy
-        return who_decides(self.policy, self.application_policy)
+        if self.application_policy.name == GRANT_ALL:
+            return self.policy.name
+        return who_decides(self.policy.name, self.application_policy.name)
 
 
 def node_kinds(text: str) -> tuple[NodeKind, ...]:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from penstock.control.journal import Header, Noted, Retuned, decoded, encoded
 from penstock.control.ports import Journal
+from penstock.control.spec import ControllerSpec
 from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation
 from penstock.files import write_whole
@@ -25,7 +26,7 @@ MONITORED = 2_000  # latest intervals that make the model
 class Tuner(Protocol):
     """Works a job out somewhere else, one at a time. Nothing here waits."""
 
-    def begin(self, job: Header) -> None: ...
+    def begin(self, job: ControllerSpec) -> None: ...
 
     def answer(self) -> Retuned | Noted | None:
         """What came of the job; None while it is worked on. A failure is a note."""
@@ -43,16 +44,16 @@ class Retuning:
         self._tuner, self._journal = tuner, journal
         self._least_s, self._period_s, self._limit_s = least_s, period_s, limit_s
         self._monitored: deque[ApplicationObservation] = deque(maxlen=MONITORED)
-        self._tuned_for: Header | None = None
+        self._tuned_for: ControllerSpec | None = None
         self._began_at_s: float | None = None  # of the job that is worked on
         self._ended_at_s: float | None = None  # of the last one
 
     def saw(self, seen: ApplicationObservation) -> None:
         self._monitored.append(seen)
 
-    def resume(self, header: Header) -> None:
+    def resume(self, spec: ControllerSpec) -> None:
         """What was tuned in an earlier life of the run holds until something has moved."""
-        self._tuned_for = header
+        self._tuned_for = spec
 
     def between_rounds(self, now: Deciding, at_s: float) -> Deciding:
         """Who decides the next round."""
@@ -87,7 +88,7 @@ class Retuning:
         if too_early or not self._monitored or at_s - self._monitored[0].at_s < self._least_s:
             return
         try:
-            job = job_of(now.header, self._monitored)
+            job = job_of(now.spec, self._monitored)
         except InputError:
             return  # something was not measured yet: there is nothing to simulate
         why = "at the start" if self._tuned_for is None else moved(self._tuned_for, job)
@@ -114,18 +115,19 @@ class TunerProcess:
     Its standard input stays open as long as this process lives, and it ends when that closes.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, own_policies: tuple[str, ...] = ()) -> None:
+        """`own_policies` are those the process has to load, as `module:Class`."""
+        self._folder, self._own_policies = folder, own_policies
         self._process: subprocess.Popen[bytes] | None = None
 
-    def begin(self, job: Header) -> None:
+    def begin(self, job: ControllerSpec) -> None:
         self.stop()
         self._folder.mkdir(parents=True, exist_ok=True)
         self._answer.unlink(missing_ok=True)
-        write_whole(self._folder / "job.json", encoded(job))
+        write_whole(self._folder / "job.json", encoded(Header(controller=job)))
         with (self._folder / "log.txt").open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "penstock.live.tuner", str(self._folder)],
+                [sys.executable, "-m", "penstock.live.tuner", str(self._folder), *self._own_policies],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

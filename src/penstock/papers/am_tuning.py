@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.random import Generator
 
-from penstock.apps.paper_graphs import GRAPHS, graph_named
+from penstock.apps.registry import application_entry
 from penstock.compiled import Floats
 from penstock.domain.application import Application
 from penstock.domain.objective import Objective
@@ -20,20 +20,24 @@ from penstock.policy.application.tuned import (
     Candidate,
     Configuration,
     Phase,
+    SelfTuning,
     Tuned,
     TunedManager,
     confirmed,
     judged,
     naive,
 )
-from penstock.simulation.play import run_graph
+from penstock.simulation.graph import simulated_graph
+from penstock.simulation.knowledge import TRAINING_SLOTS
 from penstock.simulation.presets import SPEEDUPS
-from penstock.simulation.spec import Spec
-from penstock.training.tuning import BUDGET, REPLAYS, ROUNDS
+from penstock.simulation.spec import OperatorGraph
+from penstock.training.tuning import REPLAYS
 
 TUNING_SLOTS = 50_000  # monitored before tuning, and simulated by every evaluation
 FINAL_SLOTS = 400_001  # as in the published tables
 SEEDS = (1,)
+SETTINGS_OF_TUNING = SelfTuning()
+APPLICATIONS = ("pipeline", "diamond", "multi-sink")  # A, B and C of Fig. 19
 
 SETTINGS = (
     "Application Managers: applications A (pipeline), B (diamond) and C (multi-sink), 40 and 50 ms end to "
@@ -85,8 +89,8 @@ class Cell:
         )
 
     @property
-    def spec(self) -> Spec:
-        return Spec(
+    def spec(self) -> OperatorGraph:
+        return OperatorGraph(
             policy="ql-pds-plus",
             infrastructure=f"A:{self.node_types}",
             slo_s=self.slo_s,
@@ -99,7 +103,7 @@ class Cell:
 CELLS = tuple(
     Cell(application=application, node_types=node_types, slo_s=slo_s, seed=seed)
     for seed in SEEDS
-    for application in GRAPHS
+    for application in APPLICATIONS
     for node_types in (1, 3)
     for slo_s in (0.040, 0.050)
 )
@@ -148,13 +152,22 @@ def met(cell: Cell, behaviour: Behaviour) -> bool:
     return judged(behaviour, cell.objective).feasible
 
 
-def behaviour_of(spec: Spec, application: Application, rates: Floats, chosen: Configuration) -> Behaviour:
+def behaviour_of(
+    spec: OperatorGraph, application: Application, rates: Floats, chosen: Configuration
+) -> Behaviour:
     """What the application would do over these rates."""
-    outcome = run_graph(spec, application, rates, bounds_s=chosen.bounds_s, manager_weights=chosen.weights)
+    result = simulated_graph(
+        spec,
+        application,
+        rates,
+        rates[-TRAINING_SLOTS:],
+        bounds_s=chosen.bounds_s,
+        manager_weights=chosen.weights,
+    )
     return Behaviour(
-        resource_cost=outcome.resource_cost,
-        violations=outcome.violations_pct / 100,
-        reconfigurations=outcome.reconfigurations_pct / 100,
+        resource_cost=result.resource_cost,
+        violations=result.violations_pct / 100,
+        reconfigurations=result.reconfigurations_pct / 100,
     )
 
 
@@ -180,7 +193,7 @@ class Manager:
 
     def __init__(self, cell: Cell, taxi: Floats) -> None:
         self.cell = cell
-        self.truth = graph_named(cell.application, cell.spec.max_replicas)
+        self.truth = application_entry(cell.application).graph(cell.spec.max_replicas)
         monitor_rng, *self.rngs = np.random.default_rng(cell.seed).spawn(4)
         samples = monitored(self.truth, monitor_rng)
         self.model = system_model(self.truth, samples, taxi[:TUNING_SLOTS].tolist())
@@ -205,12 +218,14 @@ class Manager:
     def finally_best(self, start: Candidate, phases: Sequence[Phase]) -> Behaviour:
         return self.final(confirmed(start, phases, self.evaluate_longer).best.configuration)
 
-    def tuner(self, search: Search, *, rounds: int = ROUNDS, stop_early: bool = True) -> TunedManager:
+    def tuner(
+        self, search: Search, *, rounds: int = SETTINGS_OF_TUNING.rounds, stop_early: bool = True
+    ) -> TunedManager:
         return TunedManager(
             application=self.model.application,
             objective=self.cell.objective,
             search=search,
-            budget=BUDGET,
+            budget=SETTINGS_OF_TUNING.budget,
             max_rounds=rounds,
             stop_early=stop_early,
             fastest=max(SPEEDUPS["A"][: self.cell.node_types]),

@@ -20,7 +20,7 @@ from penstock.perf.queueing import m_g_1
 from penstock.policy.api import ApplicationPolicy, OperatorPolicy
 from penstock.policy.application.grant_all import GrantAll
 from penstock.policy.application.token_bucket import TokenBucket
-from penstock.policy.operator.model_based import ModelBased
+from penstock.policy.operator.model_based import ModelBased, Sweeps
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.q_learning import LearningRates, QLearning
 from penstock.policy.operator.threshold import Threshold
@@ -91,7 +91,11 @@ def _policy(
     if kind == "QL":
         return QLearning(node_types=(_NODE,), deployments=space, problem=problem, rates=_RATES)
     return ModelBased(
-        node_types=(_NODE,), deployments=space, problem=problem, rates=_RATES, every_step_until=SLOTS
+        node_types=(_NODE,),
+        deployments=space,
+        problem=problem,
+        rates=_RATES,
+        sweeps=Sweeps(every_step_until=SLOTS),
     )
 
 

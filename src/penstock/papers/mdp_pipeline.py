@@ -13,10 +13,12 @@ from penstock.data.synthetic import markov_levels
 from penstock.domain.application import Application, Operator, pipeline
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
+from penstock.perf.cost import interval_cost
 from penstock.perf.deployments import deployments
 from penstock.perf.joint import joint_queues
 from penstock.perf.queueing import m_d_1
 from penstock.policy.application.centralised import (
+    OFTEN,
     CentralisedLearner,
     CentralisedMdp,
     application_problem,
@@ -28,8 +30,8 @@ from penstock.policy.operator.value_iteration import ValuePlan
 from penstock.policy.rl.backup import transitions
 from penstock.policy.rl.problem import Problem, operator_problem
 from penstock.runtimes.sim.episode import World
+from penstock.runtimes.sim.graph import ManagedOperator, run_application
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
-from penstock.runtimes.sim.network import ManagedOperator, run_application
 
 SERVICE_RATES = (3.7, 3.3, 2.7, 3.3)  # tuples/s of one instance of operators 1 to 4
 MAX_REPLICAS = 5
@@ -40,8 +42,6 @@ DAY = 1440
 MONTH = 30 * DAY
 SEED = 1
 LOWER_EDGE, MIDPOINT = 0.0, 0.5  # where in its level a rate is taken to be
-# Alg. 1 backs up all states at every step; at most ten slots apart costs a tenth of the time.
-OFTEN = Sweeps(longest_interval=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +163,10 @@ def agent(target: float, workload: GeneratedYear, *, sweeps: Sweeps = OFTEN) -> 
         max_rate=workload.max_rate,
         max_response_time_s=inf,
         weights=WEIGHTS,
-        max_utilisation=target,
     )
-    return TargetUtilisation(node_types=types, deployments=space, problem=problem, sweeps=sweeps)
+    return TargetUtilisation(
+        node_types=types, deployments=space, problem=problem, target=target, sweeps=sweeps
+    )
 
 
 def run_decentralised(
@@ -189,7 +190,7 @@ def run_decentralised(
             charge_before=False,
         )
         managed[operator.name] = ManagedOperator(
-            world=world, memory=policy.initial(), first_deployment=0, rng=rng
+            world=world, policy=policy, memory=policy.initial(), first_deployment=0, rng=rng
         )
     objective = _objective(limits_s[0])
     run = run_application(application, objective, managed, workload.rates, passes_all=True)
@@ -201,11 +202,7 @@ def run_decentralised(
 
 
 def _result(violated: Ints, reconfigured: Ints, instances: Floats, scale: int) -> YearResult:
-    cost = (
-        WEIGHTS.performance * violated
-        + WEIGHTS.reconfiguration * reconfigured
-        + WEIGHTS.resources * instances / scale
-    )
+    cost: Floats = interval_cost(WEIGHTS, violated, instances / scale, reconfigured)
     return YearResult(
         avg_cost=float(cost.mean()),
         violations=int(violated.sum()),

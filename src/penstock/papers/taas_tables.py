@@ -9,9 +9,10 @@ import numpy as np
 
 from penstock.compiled import Floats
 from penstock.papers.claims import Claim, Progress, Traces, shown_like
-from penstock.simulation.play import SimulationResult, run_specs
+from penstock.simulation.play import Job, run_all
 from penstock.simulation.presets import WORKLOADS
-from penstock.simulation.spec import Spec
+from penstock.simulation.result import SimulationResult
+from penstock.simulation.spec import OneOperator
 
 TAXI_SLOTS = 400_001  # the published runs stop there, well before the year is over
 COLUMNS = ("avg_cost", "violations_pct", "reconfigurations_pct", "resource_cost")
@@ -76,9 +77,6 @@ def rates_of(traces: Traces, name: str) -> Floats:
     return traces.taxi[:TAXI_SLOTS] if name == "taxi" else traces.tweets
 
 
-Job = tuple[Spec, Floats, Floats | None]
-
-
 @dataclass(frozen=True, slots=True)
 class _Pending:
     """Claims that wait for these jobs."""
@@ -92,7 +90,7 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
     pending = [*_table_rows(traces), *_reference_results(traces)]
     jobs = [job for item in pending for job in item.jobs]
     progress.of(len(jobs))
-    outcomes = iter(run_specs(jobs, threads=threads, done=lambda outcome: progress.advance()))
+    outcomes = iter(run_all(jobs, threads=threads, done=lambda outcome: progress.advance()))
     return [claim for item in pending for claim in item.claims([next(outcomes) for _ in item.jobs])]
 
 
@@ -110,7 +108,7 @@ def _table_rows(traces: Traces) -> Iterator[_Pending]:
         workload = WORKLOADS[printed["trace"]]
         jobs: tuple[Job, ...] = tuple(
             (
-                Spec(
+                OneOperator(
                     policy=row.policy,
                     infrastructure=f"{printed['infrastructure']}:{printed['node_types']}",
                     max_replicas=int(printed["max_replicas"]),
@@ -169,28 +167,28 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
             ".0329",
             0.02,
             "P from the last month",
-            Spec(policy="vi", infrastructure="A:1", as_published=True),
+            OneOperator(policy="vi", infrastructure="A:1", as_published=True),
         ),
         (
             "A:3/VI",
             ".0329",
             0.02,
             "P from the last month",
-            Spec(policy="vi", infrastructure="A:3", as_published=True),
+            OneOperator(policy="vi", infrastructure="A:3", as_published=True),
         ),
         (
             "B:3/VI",
             ".0028",
             0.02,
             "P from the last month",
-            Spec(policy="vi", infrastructure="B:3", as_published=True),
+            OneOperator(policy="vi", infrastructure="B:3", as_published=True),
         ),
         (
             "A:1/model-based",
             ".0336",
             0.02,
             "without the published slip of deciding at the wrong level after an update (.0334 without it)",
-            Spec(policy="model-based", infrastructure="A:1", as_published=True),
+            OneOperator(policy="model-based", infrastructure="A:1", as_published=True),
         ),
         *(
             (
@@ -198,7 +196,9 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
                 printed,
                 _EXACT,
                 "the equation's update in the published world",
-                Spec(policy="ql-pds", infrastructure=where, as_published=True, published_updates=False),
+                OneOperator(
+                    policy="ql-pds", infrastructure=where, as_published=True, published_updates=False
+                ),
             )
             for where, printed in (("A:3", ".0754"), ("B:3", ".0357"))
         ),
@@ -208,7 +208,7 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
                 printed,
                 tolerance,
                 note,
-                Spec(policy=policy, infrastructure="A:3", as_published=True),
+                OneOperator(policy=policy, infrastructure="A:3", as_published=True),
             )
             for policy, printed, tolerance, note in (
                 ("drs-c", ".5302", _EXACT, ""),

@@ -223,6 +223,17 @@ def load(level: Level, name: str) -> Entry:
     return _enter_as(level, name, found)
 
 
+def load_any(name: str) -> Entry:
+    """The same for a class of any level, in a process that is told only its name."""
+    problems: list[str] = []
+    for level in Level:
+        try:
+            return load(level, name)
+        except InputError as problem:
+            problems.append(str(problem))
+    raise InputError(problems[0])
+
+
 def _enter_as(level: Level, name: str, policy: type) -> Entry:
     """A class under a name of its own; without an entry it is taken to depend on chance."""
     own = next((one for one in _entries[level].values() if one.policy is policy), None)

@@ -19,11 +19,12 @@ import pyarrow
 import pyarrow.parquet
 
 from penstock.compiled import Floats
+from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write
-from penstock.simulation.catalogue import SEEDED
-from penstock.simulation.play import run_spec
-from penstock.simulation.spec import Spec
+from penstock.policy.registry import Level
+from penstock.simulation.play import run
+from penstock.simulation.spec import OneOperator
 
 CHUNK = 8  # cells a task runs and a file of the table holds: about a second's work
 
@@ -47,7 +48,7 @@ class SweptTrace:
 class Cell:
     """One experiment of a grid; `workload` is the digest of the rates it runs on."""
 
-    spec: Spec
+    spec: OneOperator
     trace: str
     workload: str
 
@@ -82,7 +83,7 @@ Chunk = Sequence[Cell]
 Runner = Callable[[Sequence[Chunk]], Iterator[Sequence[FinishedCell | FailedCell]]]
 
 
-def spec_text(spec: Spec) -> str:
+def spec_text(spec: OneOperator) -> str:
     """Every field of a specification, always in the same order."""
     return json.dumps(asdict(spec), sort_keys=True, default=_plain)
 
@@ -94,26 +95,30 @@ def _plain(value: object) -> object:
 
 
 def grid(
-    base: Spec,
+    base: OneOperator,
     workload: SweptTrace,
     *,
-    policies: Sequence[str],
+    policies: Sequence[Manager],
     infrastructures: Sequence[str],
     max_replicas: Sequence[int],
     seeds: int,
 ) -> list[Cell]:
     """Every combination; a policy without chance in it runs once."""
     digest = workload.digest
-    return [
-        Cell(
-            spec=replace(
-                base, policy=policy, infrastructure=infrastructure, max_replicas=replicas, seed=seed
-            ),
-            trace=workload.trace,
-            workload=digest,
+    specs = [
+        replace(
+            base,
+            policy=policy.name,
+            parameters=policy.parameters,
+            infrastructure=infrastructure,
+            max_replicas=replicas,
         )
         for infrastructure, replicas, policy in product(infrastructures, max_replicas, policies)
-        for seed in range(1, (seeds if policy in SEEDED else 1) + 1)
+    ]
+    return [
+        Cell(spec=replace(spec, seed=seed), trace=workload.trace, workload=digest)
+        for spec in specs
+        for seed in range(1, (seeds if spec.depends_on_seed else 1) + 1)
     ]
 
 
@@ -124,7 +129,7 @@ def run_chunk(chunk: Chunk, workloads: Mapping[str, SweptTrace]) -> list[Finishe
 
 def _run_cell(cell: Cell, workload: SweptTrace) -> FinishedCell | FailedCell:
     try:
-        outcome = run_spec(cell.spec, workload.rates, training=workload.training)
+        outcome = run(cell.spec, workload.rates, training=workload.training)
     except Exception as problem:
         return FailedCell(
             cell=cell, error=f"{type(problem).__name__}: {' '.join(str(problem).split())[:300]}"
@@ -173,13 +178,16 @@ def read_table(table: Path, columns: list[str] | None = None) -> pyarrow.Table:
     try:
         if not table.is_dir():
             raise InputError(f"{table}: not a directory; a sweep's table is one of Parquet files")
-        if not any(table.glob("*.parquet")):
+        files = sorted(table.glob("*.parquet"))
+        if not files:
             if any(
                 not path.name.startswith(".") for path in table.iterdir()
             ):  # leftovers of a kill are hidden
                 raise InputError(f"{table}: holds no sweep; choose another name")
             return pyarrow.table({name: [] for name in columns or ["cell"]})
-        return pyarrow.parquet.read_table(table, columns=columns)
+        # Rows have the parameters of their policies as columns, so files differ in them.
+        parts = [pyarrow.parquet.read_table(file, columns=columns) for file in files]
+        return pyarrow.concat_tables(parts, promote_options="permissive")
     except (OSError, pyarrow.ArrowException) as problem:
         raise InputError(f"{table}: not a sweep's table: {' '.join(str(problem).split())[:200]}") from problem
 
@@ -200,11 +208,8 @@ def _row(result: FinishedCell) -> dict[str, Any]:
     """The specification in full, as one text and its fields as columns, then what was measured."""
     cell = result.cell
     plain = json.loads(spec_text(cell.spec))
-    scalars = {
-        name: value
-        for name, value in plain.items()
-        if isinstance(value, str | int | float) and name != "weights"
-    }
+    scalars = {name: value for name, value in plain.items() if isinstance(value, str | int | float)}
+    values = effective_parameters(cell.spec)
     measured = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "cell"}
     return {
         "cell": cell.name,
@@ -213,9 +218,18 @@ def _row(result: FinishedCell) -> dict[str, Any]:
         "spec": spec_text(cell.spec),
         **{name: scalars[name] for name in _COLUMNS},
         **{f"weight_{name}": value for name, value in plain["weights"].items()},
+        **{f"parameter_{name}": value for name, value in values.items()},
         **measured,
         "replicas_by_type": list(result.replicas_by_type),
     }
+
+
+def effective_parameters(spec: OneOperator) -> dict[str, Any]:
+    """Every parameter of the policy with the value it had: as set, as published, or its default."""
+    found = spec.operator_policy.entry(Level.OPERATOR)
+    published = found.published if spec.as_published else {}
+    defaults = {name: parameter.default for name, parameter in found.parameters.items()}
+    return {**defaults, **published, **spec.parameters}
 
 
 # Fields of a specification that are never left open, and so make columns of one type.
@@ -229,7 +243,5 @@ _COLUMNS = (
     "service_scv",
     "levels",
     "max_rate",
-    "gamma",
-    "beta",
     "as_published",
 )

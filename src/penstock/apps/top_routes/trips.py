@@ -26,34 +26,6 @@ _FIELDS = 17
 _NEIGHBOURS = 500  # a surrogate takes its route from a trip this near, before or after
 
 
-class Tuples(Protocol):
-    """A stream of tuples by number."""
-
-    @property
-    def total(self) -> int | None:
-        """How many there are; None when they never run out."""
-
-    def table(self, first: int, count: int, *, entered_s: float) -> "Table":
-        """So many tuples from number `first` on, as rows of the source."""
-
-    def end(self, number: int, *, entered_s: float) -> "Table":
-        """Rows that tell the application that nothing follows; there may be none."""
-
-
-class Ids:
-    """Numbers, for paced applications."""
-
-    total: int | None = None
-
-    def table(self, first: int, count: int, *, entered_s: float) -> "Table":
-        import pyarrow
-
-        return pyarrow.table({"id": np.arange(first, first + count), "entered_s": np.full(count, entered_s)})
-
-    def end(self, number: int, *, entered_s: float) -> "Table":
-        return self.table(number, 0, entered_s=entered_s)
-
-
 class Lines:
     """Trips as lines of text, for top-routes."""
 
