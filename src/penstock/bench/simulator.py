@@ -180,7 +180,6 @@ def _large() -> Iterator[Figure]:
 
 def _large_run(policy: str) -> tuple[float, float]:
     rates = day_and_week(slots=SLOTS, seed=1).rates
-    outcome = run(
-        OneOperator(policy=policy, infrastructure="A:10", max_replicas=20, as_published=True), rates
-    )
+    spec = OneOperator(policy=policy, infrastructure="A:10", max_replicas=20, as_published=True)
+    outcome = run(spec, rates)
     return outcome.slots_per_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -4,10 +4,10 @@ import sys
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 import penstock
-from penstock.cli import bench, compare, order, replay, reproduce, run, simulate, sweep, trace
+from penstock.cli import bench, compare, listing, order, replay, reproduce, run, simulate, sweep, trace
+from penstock.cli.teaching import Teaching
 from penstock.domain.errors import InputError
 
 app = typer.Typer(
@@ -18,13 +18,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run.run)
-app.command("simulate")(simulate.simulate)
-app.command("compare")(compare.compare)
-app.command("reproduce")(reproduce.reproduce)
-app.command("sweep")(sweep.sweep)
-app.command("replay")(replay.replay)
-app.command("bench")(bench.bench)
+app.command("run", cls=Teaching)(run.run)
+app.command("simulate", cls=Teaching)(simulate.simulate)
+app.command("compare", cls=Teaching)(compare.compare)
+app.command("reproduce", cls=Teaching)(reproduce.reproduce)
+app.command("sweep", cls=Teaching)(sweep.sweep)
+app.command("replay", cls=Teaching)(replay.replay)
+app.command("bench", cls=Teaching)(bench.bench)
+app.command("policies", cls=Teaching)(listing.policies)
 app.add_typer(order.app, name="order")
 app.add_typer(trace.app, name="trace")
 
@@ -67,10 +68,8 @@ def main() -> None:
 
 def _usage_error(problem: typer.TyperException) -> str:
     message = problem.format_message().rstrip(".")
-    cause = problem.__cause__
-    if isinstance(cause, ValidationError):
-        return f"{message}; given '{cause.errors()[0]['input']}'"
-    return message
+    errors = getattr(problem.__cause__, "errors", None)  # of pydantic, which typer checks types with
+    return message if errors is None else f"{message}; given '{errors()[0]['input']}'"
 
 
 def _complain(message: str, status: int) -> int:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.bench.figure import Figure
-from penstock.bench.simulator import STAGES, run_benchmarks
 from penstock.cli import options, screen
 from penstock.domain.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.bench.figure import Figure
 
 
 def bench(
@@ -58,9 +59,11 @@ def bench(
     return int(missed)
 
 
-def _benchmark(what: str, threads: int) -> tuple[int, Callable[[Callable[[str], None]], Iterator[Figure]]]:
+def _benchmark(what: str, threads: int) -> "tuple[int, Callable[[Callable[[str], None]], Iterator[Figure]]]":
     if what == "simulator":
-        return STAGES, lambda stage: run_benchmarks(threads=threads, stage=stage)
+        from penstock.bench import simulator
+
+        return simulator.STAGES, lambda stage: simulator.run_benchmarks(threads=threads, stage=stage)
     if what == "data":
         from penstock.bench import data_pipeline as bench_data
 
@@ -76,7 +79,7 @@ def _benchmark(what: str, threads: int) -> tuple[int, Callable[[Callable[[str], 
     raise InputError(f"bench '{what}': unknown; choose simulator, data, spark or reconfigurations")
 
 
-def _reconfigurations(stage: Callable[[str], None]) -> Iterator[Figure]:
+def _reconfigurations(stage: Callable[[str], None]) -> "Iterator[Figure]":
     from penstock.bench.reconfigurations import run_reconfigurations
     from penstock.live.run import RunError
     from penstock.runtimes.spark.cluster import ClusterError

@@ -3,33 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli import options, screen
+from penstock.cli import policies as named
 from penstock.cli.compare_on_spark import MOST_ON_SPARK, on_spark
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write, write_whole
-from penstock.reports.comparison import HEADER, PolicyResults, comparison_page
-from penstock.simulation.application_managers import (
-    COORDINATING,
-    check_application_policy_name,
-    check_tunable,
-)
-from penstock.simulation.catalogue import SEEDED, check_policy_name
-from penstock.simulation.managed import label, operators_decide, run_any
-from penstock.simulation.play import SimulationResult, run_specs
-from penstock.simulation.spec import Spec
+
+if TYPE_CHECKING:
+    from penstock.reports.comparison import PolicyResults
+    from penstock.simulation.result import SimulationResult
 
 DEFAULT_SLO_MS = 50.0
+NOBODY = "nobody"  # manages the application
 DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
 
 
 def compare(
-    policies: Annotated[
-        str, typer.Option("--policies", help=f"Names separated by commas. {options.POLICY_HELP}")
-    ] = DEFAULT_POLICIES,
+    policies: named.PoliciesOption = DEFAULT_POLICIES,
+    settings: named.SetOption = None,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, help="Seeds per policy that has any chance in it.")
     ] = 5,
@@ -44,7 +39,7 @@ def compare(
         ),
     ] = None,
     path_slo_ms: options.PathSloOption = None,
-    pause_s: options.PauseOption = 10.0,
+    pause_s: options.PauseOption = None,
     max_replicas: options.MaxReplicasOption = 10,
     slo_ms: options.SloOption = DEFAULT_SLO_MS,
     slots: options.SlotsOption = None,
@@ -89,6 +84,7 @@ def compare(
     if runtime == "spark":
         on_spark(
             policies=None if policies == DEFAULT_POLICIES else policies,
+            settings=settings or (),
             minutes=minutes,
             low=low,
             high=high,
@@ -98,12 +94,12 @@ def compare(
             json_output=json_output,
         )
         return
-    names = list(dict.fromkeys(name.strip() for name in policies.split(",") if name.strip()))
-    if not names:
-        raise InputError("--policies: name at least one policy")
-    for name in names:
-        check_policy_name(name)
-    managers = _application_policies(application_policies)
+    above = (
+        [] if application_policies is None else named.listed("--application-policies", application_policies)
+    )
+    managers, managing = named.chosen(
+        named.listed("--policies", policies), [name for name in above if name != NOBODY], settings or ()
+    )
     if out is not None:
         check_can_write(out)
     inputs = options.gather(
@@ -126,32 +122,33 @@ def compare(
         update=update,
         first_replica=first_replica,
         application=application,
+        managed=bool(managing),
         path_slo_ms=path_slo_ms,
         pause_s=pause_s,
     )
+    by_name = {manager.name: manager for manager in managing}
     specs = [
-        replace(options.for_policy(inputs, name), application_policy=manager)
-        for manager in managers
-        # One that decides for the operators has no use for their policies.
-        for name in (names if manager is None or manager in COORDINATING else names[:1])
+        inputs.simulation(policy, by_name.get(name)) for name in above or [NOBODY] for policy in managers
     ]
-    for spec in specs:  # before the first of them runs
-        check_tunable(spec.policy, spec.application_policy, replicas=spec.replicas)
+    # One manager that decides for the operators has no use for their policies.
+    specs = list({spec.label: spec for spec in reversed(specs)}.values())[::-1]
     jobs = [
         (replace(spec, seed=seed), inputs.trace.rates, inputs.training.rates)
         for spec in specs
-        for seed in range(1, (seeds if _depends_on_seed(spec) else 1) + 1)
+        for seed in range(1, (seeds if spec.depends_on_seed else 1) + 1)
     ]
+    from penstock.reports.comparison import HEADER, comparison_page
+    from penstock.simulation.play import run_all
+
     with screen.progress("simulating", len(jobs)) as bar:
-        outcomes = run_specs(
+        outcomes = run_all(
             jobs,
             threads=options.default_threads(threads),
             with_history=True,
             done=lambda outcome: bar.advance(),
-            run_one=run_any,
         )
     results = sorted(
-        (_results(name, outcomes) for name in dict.fromkeys(label(spec) for spec in specs)),
+        (_results(name, outcomes) for name in dict.fromkeys(spec.label for spec in specs)),
         key=lambda result: sum(result.avg_cost) / len(result.avg_cost),
     )
     setting = (
@@ -159,7 +156,7 @@ def compare(
         f"Trace {inputs.trace.name}, {inputs.trace.rates.size:,} slots; infrastructure {infrastructure}, "
         f"up to {max_replicas} replicas; response time at most {slo_ms:g} ms"
         f"{'; as published' if as_published else ''}"
-        f"{f'; a reconfiguration pauses for {pause_s:g} s' if application_policies else ''}."
+        f"{f'; a reconfiguration pauses for {10.0 if pause_s is None else pause_s:g} s' if managing else ''}."
     )
     if out is not None:
         page = comparison_page(results, inputs.trace.rates, title="Policies side by side", setting=setting)
@@ -172,24 +169,10 @@ def compare(
         screen.out.print(f"plots: {out}")
 
 
-def _application_policies(text: str | None) -> list[str | None]:
-    if text is None:
-        return [None]
-    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise InputError("--application-policies: name at least one")
-    for name in names:
-        if name != "nobody":
-            check_application_policy_name(name)
-    return [None if name == "nobody" else name for name in names]
+def _results(policy: str, outcomes: "Sequence[SimulationResult]") -> "PolicyResults":
+    from penstock.reports.comparison import PolicyResults
 
-
-def _depends_on_seed(spec: Spec) -> bool:
-    return operators_decide(spec) and (spec.policy in SEEDED or spec.application_policy == "tuned")
-
-
-def _results(policy: str, outcomes: Sequence[SimulationResult]) -> PolicyResults:
-    mine = [outcome for outcome in outcomes if label(outcome.spec) == policy]
+    mine = [outcome for outcome in outcomes if outcome.spec.label == policy]
     first = mine[0].history
     if first is None:
         raise ValueError("a comparison keeps the history of its runs")

@@ -1,12 +1,12 @@
 """`penstock compare --runtime spark`: the same load live, one policy after another."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
+from penstock.cli import policies as named
 from penstock.cli import screen
-from penstock.domain.errors import InputError
-from penstock.simulation.catalogue import check_policy_name
 
 MOST_ON_SPARK = 3  # replicas of an operator that a small machine can carry
 _DEFAULT_POLICIES = "model-based,static-peak,static-mean"
@@ -16,6 +16,7 @@ _APPLICATION = "paced"
 def on_spark(
     *,
     policies: str | None,
+    settings: Sequence[str],
     minutes: float,
     low: float,
     high: float,
@@ -24,25 +25,25 @@ def on_spark(
     out: Path | None,
     json_output: bool,
 ) -> None:
-    from penstock.live.applications import Load
+    from penstock.apps.feeding.load import Load
+    from penstock.apps.registry import application_entry
+    from penstock.control.spec import Manager
     from penstock.live.compare import STATIC_MEAN, STATIC_PEAK, check_out, compared
     from penstock.live.run import RunError
     from penstock.live.settings import LiveSettings
     from penstock.runtimes.spark.cluster import ClusterError
 
-    names = list(dict.fromkeys(n.strip() for n in (policies or _DEFAULT_POLICIES).split(",") if n.strip()))
-    for name in names:
-        if name not in (STATIC_PEAK, STATIC_MEAN):
-            check_policy_name(name)
-    if not names:
-        raise InputError("--policies: name at least one policy")
+    static = (STATIC_PEAK, STATIC_MEAN)
+    names = named.listed("--policies", policies or _DEFAULT_POLICIES)
+    managers, _ = named.chosen([name for name in names if name not in static], [], settings)
+    by_name = {manager.name: manager for manager in managers}
     load = Load(low=low, high=high, seconds=60 * minutes)
     base = LiveSettings(out=check_out(out or Path("out/compare-spark")), minutes=minutes)
     try:
         summaries = list(
             compared(
-                _APPLICATION,
-                names,
+                application_entry(_APPLICATION),
+                [by_name.get(name) or Manager(name=name) for name in names],
                 load,
                 base=base,
                 slo_s=slo_s,

@@ -1,36 +1,26 @@
-"""Options several commands share, and how they become a specification."""
+"""Options several commands share, and how they become what is simulated."""
 
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.apps.named import APPLICATIONS, application_named
-from penstock.data.synthetic import DAY_AND_WEEK, day_and_week
-from penstock.data.traces import read_trace
-from penstock.domain.application import Path as ApplicationPath
 from penstock.domain.errors import InputError
-from penstock.domain.objective import Weights
-from penstock.domain.trace import SLOTS_PER_DAY, Trace
-from penstock.simulation.application_managers import APPLICATION_POLICIES
-from penstock.simulation.catalogue import POLICIES, TRAINING_SLOTS
-from penstock.simulation.presets import (
-    SPEEDUPS,
-    WORKLOADS,
-    FirstReplica,
-    WorkloadPreset,
-    workload_named,
-    workload_of_trace,
-)
-from penstock.simulation.spec import Shift, Spec
+from penstock.simulation.presets import FirstReplica
 
-SYNTHETIC_SLOTS = 28 * SLOTS_PER_DAY
+if TYPE_CHECKING:
+    from penstock.control.spec import Manager
+    from penstock.domain.application import Path as ApplicationPath
+    from penstock.domain.objective import Weights
+    from penstock.domain.trace import Trace
+    from penstock.simulation.presets import WorkloadPreset
+    from penstock.simulation.spec import Shift, Simulation
 
-POLICY_HELP = f"One of: {', '.join(POLICIES)}."
+SYNTHETIC_SLOTS = 28 * 1440
 
 TraceOption = Annotated[
     Path | None,
@@ -47,10 +37,7 @@ MasterOption = Annotated[
 ]
 InfrastructureOption = Annotated[
     str,
-    typer.Option(
-        "--infrastructure",
-        help=f"Node types on offer: a family ({', '.join(SPEEDUPS)}, linear) and how many of it.",
-    ),
+    typer.Option("--infrastructure", help="Node types on offer: a family ({families}) and how many of it."),
 ]
 MaxReplicasOption = Annotated[
     int, typer.Option("--max-replicas", help="Replicas the operator may run at most.")
@@ -63,7 +50,7 @@ PresetOption = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help=f"Workload settings ({', '.join(WORKLOADS)}); by default the one the trace's name begins with.",
+        help="Workload settings ({workloads}); by default the one the trace's name begins with.",
     ),
 ]
 ServiceRateOption = Annotated[
@@ -84,7 +71,7 @@ TrainingOption = Annotated[
     Path | None,
     typer.Option(
         "--training",
-        help=f"Trace that policy vi plans with; the last {TRAINING_SLOTS} slots of --trace if left out.",
+        help="Trace that planners learn transitions from; the last 44,000 slots of --trace if left out.",
     ),
 ]
 PublishedOption = Annotated[
@@ -131,20 +118,16 @@ FirstReplicaOption = Annotated[
     FirstReplica | None,
     typer.Option("--first-replica", help="Node type of the replica the operator starts with."),
 ]
-
-
 ApplicationOption = Annotated[
     str | None,
     typer.Option(
         "--application",
-        help=f"Simulate a graph of operators ({', '.join(APPLICATIONS)}) instead of a single one; "
-        "--slo-ms then holds from source to sink. top-routes is made for --slo-ms 250.",
+        help="Simulate a graph of operators ({applications}) instead of a single one; --slo-ms then holds "
+        "from source to sink. top-routes is made for --slo-ms 250.",
     ),
 ]
 APPLICATION_POLICY_HELP = (
-    f"Who manages the application: {', '.join(APPLICATION_POLICIES)}. grant-all and token-bucket answer what "
-    "each operator's --policy asks for; tuned sets the --policy's bounds and weights, from simulations of "
-    "--training; the others decide for all operators. Nobody if left out, and changes then take no time."
+    "Who manages the application: {application_policies}. Nobody if left out, and changes then take no time."
 )
 PathSloOption = Annotated[
     list[str] | None,
@@ -155,11 +138,11 @@ PathSloOption = Annotated[
     ),
 ]
 PauseOption = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--pause-s",
-        help="Under an application policy, how long a reconfiguration stops the application; what arrives "
-        "meanwhile waits at the source.",
+        help="Under an application policy, how long a reconfiguration stops the application (10 if left "
+        "out); what arrives meanwhile waits at the source.",
     ),
 ]
 HostsOption = Annotated[
@@ -185,9 +168,32 @@ MigrateOption = Annotated[
 class Inputs:
     """What to simulate over, and the settings every policy shares."""
 
-    trace: Trace
-    training: Trace
-    base: Spec  # of policy `fixed`; replace the name
+    trace: "Trace"
+    training: "Trace"
+    common: dict[str, Any]  # fields of every simulation
+    of_operator: dict[str, Any]  # of a single operator's
+    application: str | None
+    path_slo_s: "tuple[tuple[ApplicationPath, float], ...]"
+    under_manager: dict[str, Any]  # of an application's under its Application Manager
+
+    def simulation(
+        self, policy: "Manager", application_policy: "Manager | None" = None, *, seed: int = 1
+    ) -> "Simulation":
+        """One of the three things that can be simulated; what does not apply to it is an error."""
+        from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph
+
+        common = {**self.common, "policy": policy.name, "parameters": policy.parameters, "seed": seed}
+        if self.application is None:
+            return OneOperator(**common, **self.of_operator)
+        common |= {"application": self.application, "path_slo_s": self.path_slo_s}
+        if application_policy is None:
+            return OperatorGraph(**common)
+        return ManagedApplication(
+            **common,
+            **self.under_manager,
+            application_policy=application_policy.name,
+            application_parameters=application_policy.parameters,
+        )
 
 
 def default_threads(threads: int | None) -> int:
@@ -215,61 +221,120 @@ def gather(
     update: str | None = None,
     first_replica: FirstReplica | None = None,
     application: str | None = None,
+    managed: bool = False,
     path_slo_ms: list[str] | None = None,
-    pause_s: float = 10.0,
+    pause_s: float | None = None,
+    hosts: str | None = None,
+    migrate_above: float | None = None,
 ) -> Inputs:
     """Read the files and settle the settings; every mistake is named before anything runs."""
+    from penstock.data.synthetic import day_and_week
+    from penstock.data.traces import read_trace
+    from penstock.simulation.knowledge import TRAINING_SLOTS
+
     if slots is not None and slots < 1:
         raise InputError(f"--slots {slots}: simulate at least one slot")
     if update not in (None, "equation", "published"):
         raise InputError(f"--update '{update}': choose equation or published")
-    if application is not None:
-        application_named(application, max_replicas)
-        if service_rate is not None or service_scv is not None:
-            raise InputError(
-                f"--application {application}: its operators have service times of their own; "
-                "leave out --service-rate and --service-scv"
-            )
+    _check_applicable(
+        application,
+        managed=managed,
+        of_operator={
+            "--service-rate": service_rate,
+            "--service-scv": service_scv,
+            "--price-change": price_change,
+            "--speed-change": speed_change,
+        },
+        of_application={"--path-slo-ms": path_slo_ms},
+        under_manager={"--pause-s": pause_s, "--hosts": hosts, "--migrate-above": migrate_above},
+    )
     whole = read_trace(trace) if trace else day_and_week(slots=slots or SYNTHETIC_SLOTS, seed=1)
     if slots is not None and slots > whole.rates.size:
         raise InputError(f"--slots {slots}: trace '{whole.name}' has {whole.rates.size}")
     shown = whole.first(slots) if slots else whole
-    change = _change("--rate-change", rate_change, shown.rates.size)
+    change = _shift("--rate-change", rate_change, shown.rates.size)
     any_rate = 1.0  # the graph says how fast its operators are
     workload = _workload(whole, preset, service_rate if application is None else any_rate, max_rate)
-    spec = Spec(
-        policy="fixed",
-        infrastructure=infrastructure,
-        max_replicas=max_replicas,
-        slo_s=slo_ms / 1000,
-        weights=_weights(weights),
-        service_rate=workload.service_rate if service_rate is None else service_rate,
-        service_scv=workload.service_scv if service_scv is None else service_scv,
-        levels=workload.levels if levels is None else levels,
-        max_rate=workload.max_rate if max_rate is None else max_rate,
-        as_published=as_published,
-        published_updates=None if update is None else update == "published",
-        first_replica=first_replica,
-        application=application,
-        path_slo_s=_path_limits(path_slo_ms or ()),
-        pause_s=pause_s,
-        price_change=_change("--price-change", price_change, shown.rates.size),
-        speed_change=_change("--speed-change", speed_change, shown.rates.size),
-    )
     return Inputs(
         trace=shown.scaled_from(change.slot, change.factor) if change else shown,
         training=read_trace(training) if training else whole.last(TRAINING_SLOTS),
-        base=spec,
+        common={
+            "infrastructure": infrastructure,
+            "max_replicas": max_replicas,
+            "slo_s": slo_ms / 1000,
+            "weights": _weights(weights),
+            "levels": workload.levels if levels is None else levels,
+            "max_rate": workload.max_rate if max_rate is None else max_rate,
+            "as_published": as_published,
+            "published_updates": None if update is None else update == "published",
+            "first_replica": first_replica,
+        },
+        of_operator={
+            "service_rate": workload.service_rate if service_rate is None else service_rate,
+            "service_scv": workload.service_scv if service_scv is None else service_scv,
+            "price_shift": _shift("--price-change", price_change, shown.rates.size),
+            "speed_shift": _shift("--speed-change", speed_change, shown.rates.size),
+        },
+        application=application,
+        path_slo_s=_path_limits(path_slo_ms or ()),
+        under_manager=_under_manager(pause_s, hosts, migrate_above),
     )
 
 
-def for_policy(inputs: Inputs, policy: str, *, seed: int = 1) -> Spec:
-    return replace(inputs.base, policy=policy, seed=seed)
+def _check_applicable(
+    application: str | None,
+    *,
+    managed: bool,
+    of_operator: dict[str, object],
+    of_application: dict[str, object],
+    under_manager: dict[str, object],
+) -> None:
+    from penstock.apps.registry import load_application
+    from penstock.cli.policies import look_here
+
+    def given(options: dict[str, object]) -> str | None:
+        return next((name for name, value in options.items() if value), None)
+
+    if application is None:
+        wrong = given(of_application) or given(under_manager) or ("--application-policy" if managed else None)
+        if wrong:
+            raise InputError(f"{wrong}: there is no application; give --application")
+        return
+    if ":" in application:
+        look_here()
+    load_application(application)
+    wrong = given(of_operator)
+    if wrong in ("--service-rate", "--service-scv"):
+        raise InputError(
+            f"{wrong}: the operators of application '{application}' have service times of their own; leave "
+            "it out"
+        )
+    if wrong:
+        raise InputError(f"{wrong}: application '{application}': they change for single operators only")
+    wrong = None if managed else given(under_manager)
+    if wrong:
+        raise InputError(f"{wrong}: nobody manages the application; give --application-policy")
+
+
+def _under_manager(pause_s: float | None, hosts: str | None, migrate_above: float | None) -> dict[str, Any]:
+    from penstock.control.spec import Manager
+    from penstock.simulation.hosts import hosts_of
+
+    return {
+        "pause_s": 10.0 if pause_s is None else pause_s,
+        "hosts": None if hosts is None else hosts_of(hosts),
+        "node_policy": None
+        if migrate_above is None
+        else Manager(name="sender-initiated", parameters={"target_utilisation": migrate_above}),
+    }
 
 
 def _workload(
-    trace: Trace, preset: str | None, service_rate: float | None, max_rate: float | None
-) -> WorkloadPreset:
+    trace: "Trace", preset: str | None, service_rate: float | None, max_rate: float | None
+) -> "WorkloadPreset":
+    from penstock.data.synthetic import DAY_AND_WEEK
+    from penstock.simulation.presets import WORKLOADS, WorkloadPreset, workload_named, workload_of_trace
+
     if preset is not None:
         return workload_named(preset)
     named = workload_of_trace("taxi" if trace.name == DAY_AND_WEEK else trace.name)
@@ -286,7 +351,9 @@ def _workload(
     )
 
 
-def _weights(text: str) -> Weights:
+def _weights(text: str) -> "Weights":
+    from penstock.domain.objective import Weights
+
     parts = text.split(",")
     try:
         performance, resources, reconfiguration = (float(part) for part in parts)
@@ -295,7 +362,7 @@ def _weights(text: str) -> Weights:
     return Weights(performance=performance, resources=resources, reconfiguration=reconfiguration)
 
 
-def _path_limits(texts: Sequence[str]) -> tuple[tuple[ApplicationPath, float], ...]:
+def _path_limits(texts: Sequence[str]) -> "tuple[tuple[ApplicationPath, float], ...]":
     limits = tuple(_path_limit(text) for text in texts)
     for path, times in Counter(path for path, _ in limits).items():
         if times > 1:
@@ -303,7 +370,7 @@ def _path_limits(texts: Sequence[str]) -> tuple[tuple[ApplicationPath, float], .
     return limits
 
 
-def _path_limit(text: str) -> tuple[ApplicationPath, float]:
+def _path_limit(text: str) -> "tuple[ApplicationPath, float]":
     path, _, limit = text.rpartition("=")
     try:
         return tuple(path.split("-")), float(limit) / 1000
@@ -313,7 +380,9 @@ def _path_limit(text: str) -> tuple[ApplicationPath, float]:
         ) from None
 
 
-def _change(option: str, text: str | None, slots: int) -> Shift | None:
+def _shift(option: str, text: str | None, slots: int) -> "Shift | None":
+    from penstock.simulation.spec import Shift
+
     if text is None:
         return None
     factor, at, when = text.partition("@")
@@ -321,11 +390,11 @@ def _change(option: str, text: str | None, slots: int) -> Shift | None:
         moment = float(when)
         if moment < 0:
             raise InputError("slots count from 0")
-        change = Shift(slot=int(moment * slots if moment < 1 else moment), factor=float(factor))
+        shift = Shift(slot=int(moment * slots if moment < 1 else moment), factor=float(factor))
     except InputError as problem:
         raise InputError(f"{option} '{text}': {problem}") from None
     except (ValueError, OverflowError):
         raise InputError(f"{option} '{text}': give FACTOR@SLOT or FACTOR@FRACTION, as in 2@0.5") from None
-    if not at or change.slot >= slots:
+    if not at or shift.slot >= slots:
         raise InputError(f"{option} '{text}': the run has {slots} slots")
-    return change
+    return shift

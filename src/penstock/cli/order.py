@@ -1,6 +1,7 @@
 """`penstock order`: a person's word to a running controller."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,13 +66,13 @@ def override(
         counts = tuple(int(word) for word in replicas.split(","))
     except ValueError as problem:
         raise InputError(f"replicas '{replicas}': whole numbers are expected") from problem
-    kinds = [kind.name for kind in header.node_types]
+    kinds = [kind.name for kind in header.controller.node_types]
     if len(counts) != len(kinds):
         raise InputError(
             f"replicas '{replicas}': one number for each node type is expected: {', '.join(kinds)}"
         )
     chain = _chain(header, operator)
-    most = header.safety.max_replicas[chain]
+    most = _limits(header)[chain]
     if min(counts) < 0 or not 1 <= sum(counts) <= most:
         raise InputError(f"replicas '{replicas}': '{operator}' can have 1 to {most}")
     _give(run, Override(operator=chain, target=Replicas(counts)), f"{chain}: {replicas} from now on")
@@ -106,9 +107,14 @@ def _header(run: Path) -> "Header":
     return headers[-1]
 
 
+def _limits(header: "Header") -> Mapping[str, int]:
+    """How many replicas every chain may have."""
+    return {one.name: one.max_replicas for one in header.controller.operators}
+
+
 def _chain(header: "Header", operator: str) -> str:
     """The chain an operator is in, by the names of its operators."""
-    chains = header.safety.max_replicas
+    chains = _limits(header)
     for chain in chains:
         if operator in (chain, *chain.split("+")):
             return chain

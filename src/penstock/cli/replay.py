@@ -6,19 +6,29 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import options, screen
+from penstock.cli import options, policies, screen
 from penstock.domain.errors import InputError
 
 
 def replay(
     journal: Annotated[Path, typer.Argument(help="Journal of a run: journal.jsonl, or the folder it is in.")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy", help="A policy of your own that decided there, as module:Class; repeatable."
+        ),
+    ] = None,
     json_output: options.JsonOption = False,
 ) -> None:
     """Run the decisions of a journal again and report the first difference; exit 1 if there is one."""
+    from penstock.control.build import build_controller
     from penstock.control.replay import replay as decide_again
     from penstock.journal_file import read_journal
-    from penstock.simulation.controllers import build_controller
+    from penstock.policy.registry import load_any
 
+    for name in policy or ():
+        policies.look_here()
+        load_any(name)
     path = journal / "journal.jsonl" if journal.is_dir() else journal
     try:
         answer = decide_again(read_journal(path), build_controller)

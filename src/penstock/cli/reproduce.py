@@ -4,17 +4,16 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli import options, screen
-from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write, write_whole
-from penstock.papers.claims import Chart, Claim, Progress, Traces
-from penstock.papers.reproductions import REPRODUCTIONS
-from penstock.reports.claims import claims_page
+
+if TYPE_CHECKING:
+    from penstock.papers.claims import Chart, Claim, Traces
 
 _USUAL_PLACES = ("../shared/data", "data", ".")
 
@@ -22,7 +21,7 @@ _USUAL_PLACES = ("../shared/data", "data", ".")
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help=f"What to reproduce: {', '.join(REPRODUCTIONS)}; all if left out."),
+        typer.Argument(help="What to reproduce: {reproductions}; all if left out."),
     ] = None,
     data: Annotated[
         Path | None,
@@ -39,6 +38,10 @@ def reproduce(
 
     Needs the real traces the tables were made with.
     """
+    from penstock.papers.claims import Progress
+    from penstock.papers.reproductions import REPRODUCTIONS
+    from penstock.reports.claims import claims_page
+
     wanted = list(dict.fromkeys(names or REPRODUCTIONS))
     for name in wanted:
         if name not in REPRODUCTIONS:
@@ -83,7 +86,7 @@ def reproduce(
     screen.out.print(f"{held} claims hold, {len(differing)} do not; {took:.0f} s; page: {out}")
 
 
-def _costs(claims: Sequence[Claim]) -> dict[str, list[tuple[str, float, float]]]:
+def _costs(claims: "Sequence[Claim]") -> dict[str, list[tuple[str, float, float]]]:
     """Average costs by policy: name, printed, measured."""
     groups: dict[str, list[tuple[str, float, float]]] = {}
     for claim in claims:
@@ -94,13 +97,16 @@ def _costs(claims: Sequence[Claim]) -> dict[str, list[tuple[str, float, float]]]
     return groups
 
 
-def _tolerance(claim: Claim) -> str:
+def _tolerance(claim: "Claim") -> str:
     if claim.tolerance is None:
         return "-"
     return "exact" if claim.tolerance == 0 else f"{claim.tolerance:.0%}"
 
 
-def _traces(data: Path | None) -> Traces:
+def _traces(data: Path | None) -> "Traces":
+    from penstock.data.traces import read_trace
+    from penstock.papers.claims import Traces
+
     given = data or (Path(os.environ["PENSTOCK_DATA"]) if os.environ.get("PENSTOCK_DATA") else None)
     places = [given] if given else [Path(place) for place in _USUAL_PLACES]
     for place in places:

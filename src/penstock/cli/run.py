@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli import options, screen
+from penstock.cli import options, policies, screen
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
 
@@ -19,18 +19,17 @@ if TYPE_CHECKING:
 def run(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="APP", help="top-routes, paced, paced-pipeline, paced-diamond or paced-multi-sink."
-        ),
+        typer.Argument(metavar="APP", help="{applications}; or module:name of an AppEntry of your own."),
     ],
     policy: Annotated[
         str | None,
         typer.Option(
             "--policy",
-            help=f"{options.POLICY_HELP} If left out, threshold-c, or ql-pds-plus for the application "
-            "policy tuned.",
+            help=f"{policies.POLICY_HELP} If left out, threshold-c, or ql-pds-plus under an application "
+            "policy that tunes.",
         ),
     ] = None,
+    settings: policies.SetOption = None,
     slo: Annotated[
         float | None, typer.Option("--slo", help="Response time from source to sink, in seconds.")
     ] = None,
@@ -65,20 +64,16 @@ def run(
         str,
         typer.Option(
             "--application-policy",
-            help="Who manages the application. grant-all and token-bucket answer what operators' --policy "
-            "asks for; the bucket lets few changes pass while the response time is well inside the "
-            "objective. tuned lets the --policy work with naive shares of the objective at first, tunes its "
-            "bounds and weights in a process beside the run, and swaps them in. centralised, "
-            "centralised-rl-plus and centralised-rl (one node type, few operators), drs-c, -s, -0 and "
-            "lohrmann-c, -s, -0 (the cheapest, fastest or first node type) decide for all operators, "
-            "without --policy. All but the first two measure for half a minute first.",
+            help="Who manages the application: {application_policies}. One that tunes lets the --policy "
+            "work with naive shares of the objective at first, tunes in a process beside the run, and "
+            "swaps the result in. What needs a model measures for half a minute first.",
         ),
     ] = "grant-all",
     retune_every: Annotated[
         float,
         typer.Option(
             "--retune-every",
-            help="Application policy tuned: seconds from one tuning to looking whether load or service times "
+            help="Under an application policy that tunes: seconds from one tuning to looking whether load or service times "
             "have moved by a fifth, and tuning again if so.",
         ),
     ] = 300.0,
@@ -91,7 +86,7 @@ def run(
         str,
         typer.Option(
             "--nodes",
-            help="Node types on offer, as NAME:SPEEDUP:PRICE, separated by commas; :SLOTS limits how many "
+            help="Node types on offer, as NAME:SPEEDUP:PRICE (of a replica, per hour), separated by commas; :SLOTS limits how many "
             "replicas one can host, as in slow:1:1,fast:2:2.5:4. Replicas start on the first.",
         ),
     ] = "standard:1:1",
@@ -100,7 +95,7 @@ def run(
     ] = None,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", help="Price of all replicas together, in the unit of --nodes."),
+        typer.Option("--max-cost", help="Price of all replicas together, per hour, in the unit of --nodes."),
     ] = None,
     master: Annotated[
         str | None,
@@ -143,7 +138,9 @@ def run(
 
     While it runs, `penstock order pause my-run` and the like tell its controller what to do.
     """
-    from penstock.live.applications import Load, application, export_results, feeder
+    from penstock.apps.feeding.load import Load
+    from penstock.apps.registry import load_application
+    from penstock.domain.objective import Objective
     from penstock.live.run import LiveRun, RunError
     from penstock.live.settings import LiveSettings, node_kinds
     from penstock.reconfigure.words import Method
@@ -157,11 +154,22 @@ def run(
     methods = [method.value for method in Method]
     if protocol not in methods:
         raise InputError(f"--protocol '{protocol}': choose {' or '.join(methods)}")
-    app = application(name, slo_s=slo, max_replicas=max_replicas, protocol=Method(protocol))
+    if ":" in name:
+        policies.look_here()
+    entry = load_application(name)
+    app = entry.on_spark(
+        objective=Objective(response_time_s=entry.objective_s if slo is None else slo),
+        max_replicas=max_replicas,
+        protocol=Method(protocol),
+    )
+    below, above = policies.chosen(
+        [policy or _usual_policy(application_policy)], [application_policy], settings or ()
+    )
     seconds = 60 * minutes if minutes is not None else 240.0
-    settings = LiveSettings(
+    asked = LiveSettings(
         out=out,
-        policy=policy or ("ql-pds-plus" if application_policy == "tuned" else "threshold-c"),
+        policy=below[0],
+        application_policy=above[0],
         kinds=node_kinds(nodes),
         master=master,
         max_nodes=max_nodes,
@@ -173,8 +181,7 @@ def run(
         interval_s=interval,
         trigger_s=trigger,
         replicas=replicas,
-        chaos=force_scaling,
-        application_policy=application_policy,
+        force_scaling=force_scaling,
         retune_s=retune_every,
     )
     what = Load(
@@ -189,13 +196,15 @@ def run(
         amplification=amplification,
         seed=seed,
     )
-    live = LiveRun(app, settings, feeder(name, what))
+    live = LiveRun(app, asked, entry.feeder(what))
     try:
         summary = _watched(live)
     except (ClusterError, RunError) as problem:
         screen.complain(problem)
         raise typer.Exit(1) from problem
-    said = export_results(name, app, live.work, out / "results")
+    results = out / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    said = entry.results(app, live.work, results)
     write_whole(out / "report.html", _page(live, summary, name))
     write_whole(finished, screen.json_text(summary.as_json()))
     if json_output:
@@ -203,6 +212,13 @@ def run(
         return
     screen.print_table(("", name), _cells(summary))
     screen.out.print(f"{said}; run folder: {out}")
+
+
+def _usual_policy(application_policy: str) -> str:
+    from penstock.policy.registry import Level
+
+    tunes = policies.loaded(Level.APPLICATION, application_policy).traits.tunes
+    return "ql-pds-plus" if tunes else "threshold-c"
 
 
 def _watched(live: "LiveRun") -> "Summary":

@@ -56,6 +56,13 @@ def progress(what: str, total: int | None) -> Iterator["Bar"]:
         yield Bar(bars, bars.add_task(what, total=total))
 
 
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A spinner on standard error while something goes on whose length is not known."""
+    with err.status(what):
+        yield
+
+
 class Bar:
     """One bar of a progress display."""
 

@@ -2,25 +2,23 @@
 
 import csv
 import io
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli import options, screen
+from penstock.cli import options, policies, screen
 from penstock.domain.errors import InputError
-from penstock.domain.trace import Trace
 from penstock.files import check_can_write, write_whole
-from penstock.simulation.application_managers import check_application_policy_name
-from penstock.simulation.catalogue import check_policy_name
-from penstock.simulation.hosts import hosts_of
-from penstock.simulation.managed import label, operators_decide, run_any
-from penstock.simulation.play import SimulationResult
+
+if TYPE_CHECKING:
+    from penstock.domain.trace import Trace
+    from penstock.simulation.result import SimulationResult
 
 
 def simulate(
-    policy: Annotated[str, typer.Option("--policy", help=options.POLICY_HELP)] = "ql-pds-plus",
+    policy: policies.PolicyOption = "ql-pds-plus",
+    settings: policies.SetOption = None,
     trace: options.TraceOption = None,
     infrastructure: options.InfrastructureOption = "A:3",
     application: options.ApplicationOption = None,
@@ -28,7 +26,7 @@ def simulate(
         str | None, typer.Option("--application-policy", help=options.APPLICATION_POLICY_HELP)
     ] = None,
     path_slo_ms: options.PathSloOption = None,
-    pause_s: options.PauseOption = 10.0,
+    pause_s: options.PauseOption = None,
     hosts: options.HostsOption = None,
     migrate_above: options.MigrateOption = None,
     max_replicas: options.MaxReplicasOption = 10,
@@ -48,16 +46,6 @@ def simulate(
     speed_change: options.SpeedChangeOption = None,
     update: options.UpdateOption = None,
     first_replica: options.FirstReplicaOption = None,
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Utilisation at which threshold policies scale out.")
-    ] = None,
-    beta: Annotated[
-        float, typer.Option("--beta", help="Fraction of the threshold below which they scale in.")
-    ] = 0.75,
-    replicas: Annotated[
-        int | None,
-        typer.Option("--replicas", help="Replicas of policy fixed; enough for the peak if left out."),
-    ] = None,
     history: Annotated[
         Path | None,
         typer.Option(
@@ -73,9 +61,9 @@ def simulate(
     A whole application: penstock simulate --application diamond --policy threshold-c
     --application-policy token-bucket --slots 10080
     """
-    check_policy_name(policy)
-    if application_policy is not None:
-        check_application_policy_name(application_policy)
+    managers, above = policies.chosen(
+        [policy], [] if application_policy is None else [application_policy], settings or ()
+    )
     if history is not None:
         check_can_write(history)
         if trace is not None and history.exists() and trace.exists() and history.samefile(trace):
@@ -100,39 +88,36 @@ def simulate(
         update=update,
         first_replica=first_replica,
         application=application,
+        managed=bool(above),
         path_slo_ms=path_slo_ms,
         pause_s=pause_s,
-    )
-    spec = replace(
-        options.for_policy(inputs, policy, seed=seed),
-        threshold=threshold,
-        beta=beta,
-        replicas=replicas,
-        application_policy=application_policy,
-        hosts=None if hosts is None else hosts_of(hosts),
+        hosts=hosts,
         migrate_above=migrate_above,
     )
-    with screen.err.status(f"simulating {label(spec)} (the first run of a policy compiles it)"):
-        outcome = run_any(
+    spec = inputs.simulation(managers[0], above[0] if above else None, seed=seed)
+    with screen.busy(f"simulating {spec.label} (the first run of a policy compiles it)"):
+        from penstock.simulation.play import run
+
+        result = run(
             spec, inputs.trace.rates, training=inputs.training.rates, with_history=history is not None
         )
     if history is not None:
-        write_whole(history, _history_csv(outcome, inputs.trace))
+        write_whole(history, _history_csv(result, inputs.trace))
     if json_output:
-        screen.print_json(as_json(outcome, inputs.trace))
+        screen.print_json(as_json(result, inputs.trace))
         return
     screen.print_table(
-        ("", label(spec)),
+        ("", spec.label),
         [
-            ("average cost", f"{outcome.avg_cost:.4f}"),
-            ("violations", f"{outcome.violations_pct:.1f} %"),
-            ("reconfigurations", f"{outcome.reconfigurations_pct:.1f} %"),
-            ("resources (mean price)", f"{outcome.resource_cost:.2f}"),
-            ("replicas (mean)", f"{outcome.mean_replicas:.2f}"),
-            *([] if outcome.downtime_pct is None else [("downtime", f"{outcome.downtime_pct:.2f} %")]),
-            *([] if outcome.migrations is None else [("migrations", f"{outcome.migrations:,}")]),
-            ("slots", f"{outcome.slots:,}"),
-            ("speed", _speed(outcome.slots_per_s)),
+            ("average cost", f"{result.avg_cost:.4f}"),
+            ("violations", f"{result.violations_pct:.1f} %"),
+            ("reconfigurations", f"{result.reconfigurations_pct:.1f} %"),
+            ("resources (mean price)", f"{result.resource_cost:.2f}"),
+            ("replicas (mean)", f"{result.mean_replicas:.2f}"),
+            *([] if result.downtime_pct is None else [("downtime", f"{result.downtime_pct:.2f} %")]),
+            *([] if result.migrations is None else [("migrations", f"{result.migrations:,}")]),
+            ("slots", f"{result.slots:,}"),
+            ("speed", _speed(result.slots_per_s)),
         ],
     )
 
@@ -141,41 +126,42 @@ def _speed(slots_per_s: float) -> str:
     return f"{slots_per_s / 1e6:.1f} M slots/s" if slots_per_s >= 1e5 else f"{slots_per_s:,.0f} slots/s"
 
 
-def as_json(outcome: SimulationResult, trace: Trace) -> dict[str, Any]:
+def as_json(result: "SimulationResult", trace: "Trace") -> dict[str, Any]:
     """What others script against."""
-    spec = outcome.spec
+    spec = result.spec
     return {
-        "policy": spec.policy if operators_decide(spec) else None,
+        "policy": spec.policy if spec.operators_decide else None,
+        "parameters": dict(spec.parameters),
         "trace": trace.name,
         "infrastructure": spec.infrastructure,
-        "application": spec.application,
-        "application_policy": spec.application_policy,
+        "application": getattr(spec, "application", None),
+        "application_policy": getattr(spec, "application_policy", None),
         "max_replicas": spec.max_replicas,
         "slo_ms": spec.slo_s * 1000,
         "seed": spec.seed,
         "as_published": spec.as_published,
-        "avg_cost": outcome.avg_cost,
-        "violations_pct": outcome.violations_pct,
-        "reconfigurations_pct": outcome.reconfigurations_pct,
-        "resource_cost": outcome.resource_cost,
-        "mean_replicas": outcome.mean_replicas,
-        "replicas_by_type": list(outcome.replicas_by_type),
-        "downtime_pct": outcome.downtime_pct,
-        "migrations": outcome.migrations,
-        "slots": outcome.slots,
-        "slots_per_s": round(outcome.slots_per_s),
+        "avg_cost": result.avg_cost,
+        "violations_pct": result.violations_pct,
+        "reconfigurations_pct": result.reconfigurations_pct,
+        "resource_cost": result.resource_cost,
+        "mean_replicas": result.mean_replicas,
+        "replicas_by_type": list(result.replicas_by_type),
+        "downtime_pct": result.downtime_pct,
+        "migrations": result.migrations,
+        "slots": result.slots,
+        "slots_per_s": round(result.slots_per_s),
     }
 
 
-def _history_csv(outcome: SimulationResult, trace: Trace) -> str:
-    happened = outcome.history
+def _history_csv(result: "SimulationResult", trace: "Trace") -> str:
+    happened = result.history
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(("slot", "rate", "replicas", "resources", "response_time_s", "cost"))
     if happened is not None:
         rows.writerows(
             zip(
-                range(outcome.slots),
+                range(result.slots),
                 trace.rates.tolist(),
                 happened.replicas.astype(int).tolist(),
                 happened.resources.tolist(),

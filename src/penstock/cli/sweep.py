@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import options, screen
-from penstock.data.traces import read_trace
+from penstock.cli import policies as named
 from penstock.domain.errors import InputError
-from penstock.simulation.catalogue import check_policy_name
-from penstock.simulation.presets import PAPER, scenario
 
 if TYPE_CHECKING:
     from penstock.simulation.sweep import Cell
@@ -22,9 +20,8 @@ def sweep(
     trace: Annotated[
         list[Path], typer.Option("--trace", help="A trace file; give the option several times.")
     ],
-    policies: Annotated[
-        str, typer.Option("--policies", help=f"Names separated by commas. {options.POLICY_HELP}")
-    ],
+    policies: named.PoliciesOption,
+    settings: named.SetOption = None,
     infrastructures: Annotated[str, typer.Option("--infrastructures", help="As in A:3,A:6,B:3.")] = "A:3",
     max_replicas: Annotated[str, typer.Option("--max-replicas", help="As in 10,20.")] = "10",
     seeds: Annotated[
@@ -49,13 +46,16 @@ def sweep(
     Example: penstock sweep --trace taxi.txt --policies ql,ql-pds --infrastructures A:3,B:3 --out table
     """
     from penstock.data.session import spark_session
+    from penstock.data.traces import read_trace
+    from penstock.simulation.presets import PAPER, scenario
+    from penstock.simulation.spec import OneOperator
     from penstock.simulation.sweep import SweptTrace, grid, unfinished
     from penstock.simulation.sweep import sweep as run_sweep
     from penstock.simulation.sweep_runners import on_spark
 
-    names, places, sizes = (_listed(given) for given in (policies, infrastructures, max_replicas))
-    for name in names:
-        check_policy_name(name)
+    managers, _ = named.chosen(named.listed("--policies", policies), [], settings or ())
+    places = named.listed("--infrastructures", infrastructures)
+    sizes = named.listed("--max-replicas", max_replicas)
     for place in places:
         scenario(place, PAPER)
     cells: list[Cell] = []
@@ -80,19 +80,23 @@ def sweep(
             trace=inputs.trace.name, rates=inputs.trace.rates, training=inputs.training.rates
         )
         workloads[workload.digest] = workload
+        base = inputs.simulation(managers[0])
+        if not isinstance(base, OneOperator):
+            raise TypeError("a sweep simulates single operators")
         cells += grid(
-            inputs.base,
+            base,
             workload,
-            policies=names,
+            policies=managers,
             infrastructures=places,
             max_replicas=[_whole(size) for size in sizes],
             seeds=seeds,
         )
+    own = [manager.name for manager in managers if ":" in manager.name]
     left = len(unfinished(cells, out))
     failed = []
     if left:
         with screen.progress("simulating", len(cells)) as bar, spark_session(master) as spark:
-            failed = run_sweep(cells, on_spark(spark, workloads), out, done=bar.advance_by)
+            failed = run_sweep(cells, on_spark(spark, workloads, own=own), out, done=bar.advance_by)
     found = {
         "out": str(out),
         "cells": len(cells),
@@ -120,13 +124,6 @@ def _shown(cell: "Cell") -> str:
     spec = cell.spec
     where = f"{spec.infrastructure}, {spec.max_replicas} replicas"
     return f"{spec.policy} on {cell.trace}, {where}, seed {spec.seed}"
-
-
-def _listed(given: str) -> list[str]:
-    found = list(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
-    if not found:
-        raise InputError(f"'{given}': name one at least, separated by commas")
-    return found
 
 
 def _whole(text: str) -> int:

@@ -3,20 +3,18 @@
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import penstock
 from penstock.cli import options, screen
-from penstock.data.statistics import TraceStatistics
-from penstock.data.statistics import describe as describe_trace
-from penstock.data.synthetic import DAY_AND_WEEK, RATES, synthetic_trace
-from penstock.data.traces import read_trace, trace_text
+from penstock.cli.teaching import Teaching
 from penstock.domain.errors import InputError
-from penstock.domain.trace import Trace
 from penstock.files import check_can_write, write_whole
-from penstock.simulation.presets import workload_of_trace
+
+if TYPE_CHECKING:
+    from penstock.domain.trace import Trace
 
 app = typer.Typer(help="Make, build and describe arrival traces.", no_args_is_help=True)
 
@@ -27,10 +25,10 @@ KIND_HELP = "debs2015 (CSV), tlc (Parquet), tweets (JSON lines or CSV) or quotes
 EVENT_KINDS = ("trips", "tweets", "quotes")
 
 
-@app.command()
+@app.command(cls=Teaching)
 def synth(
     out: Annotated[Path, typer.Option("--out", help="File to write; a directory with --events.")],
-    like: Annotated[str, typer.Option("--like", help=f"Kind of trace: {', '.join(RATES)}.")] = DAY_AND_WEEK,
+    like: Annotated[str, typer.Option("--like", help="Kind of trace: {traces}.")] = "day-and-week",
     slots: Annotated[
         int | None, typer.Option("--slots", help="Length; a slot is a minute. Four weeks if left out.")
     ] = None,
@@ -57,6 +55,8 @@ def synth(
         told = f"{out}: {rows:,} {events}"
     else:
         length = options.SYNTHETIC_SLOTS if slots is None else slots
+        from penstock.data.synthetic import synthetic_trace
+
         made = synthetic_trace(like, slots=length, seed=seed, mean_rate=mean_rate)
         _write_trace(made, out, overwrite=overwrite)
         found = {"out": str(out), "slots": made.rates.size, "mean": float(made.rates.mean())}
@@ -87,7 +87,7 @@ def _synth_events(
         write_lines(EVENTS[events](spark, rows=rows, seed=seed, slots=slots), out, made_by=made_by)
 
 
-@app.command()
+@app.command(cls=Teaching)
 def build(
     data: Annotated[str, typer.Argument(help="A file or directory of raw data, or a URI Spark can read.")],
     kind: Annotated[str, typer.Option("--kind", help=KIND_HELP)],
@@ -168,8 +168,10 @@ def _day(option: str, text: str) -> datetime:
         raise InputError(f"{option} '{text}': give a day, as in 2013-01-01") from None
 
 
-def _check_output(trace: Trace, out: Path, *, overwrite: bool) -> None:
+def _check_output(trace: "Trace", out: Path, *, overwrite: bool) -> None:
     """The same again is fine, something else is not replaced unasked."""
+    from penstock.data.traces import trace_text
+
     try:
         different = out.is_file() and out.read_text(encoding="utf-8") != trace_text(trace)
     except UnicodeDecodeError:
@@ -180,12 +182,14 @@ def _check_output(trace: Trace, out: Path, *, overwrite: bool) -> None:
         raise InputError(f"{out}: exists and differs; choose another name or --overwrite")
 
 
-def _write_trace(trace: Trace, out: Path, *, overwrite: bool) -> None:
+def _write_trace(trace: "Trace", out: Path, *, overwrite: bool) -> None:
+    from penstock.data.traces import trace_text
+
     _check_output(trace, out, overwrite=overwrite)
     write_whole(out, trace_text(trace))
 
 
-@app.command()
+@app.command(cls=Teaching)
 def describe(
     trace: Annotated[Path, typer.Argument(help="Trace file, one rate per line.")],
     levels: Annotated[
@@ -205,6 +209,10 @@ def describe(
 
     Example: penstock trace describe taxi-synthetic.txt --against taxi.txt --page synthetic.html
     """
+    from penstock.data.statistics import TraceStatistics
+    from penstock.data.statistics import describe as describe_trace
+    from penstock.data.traces import read_trace
+
     given = [read_trace(path) for path in (trace, against) if path is not None]
     # One discretisation for both, or their persistence cannot be compared.
     top = _top_rate(given[-1], max_rate)
@@ -228,7 +236,9 @@ def describe(
         screen.out.print(f"plots: {page}")
 
 
-def _top_rate(trace: Trace, max_rate: float | None) -> float:
+def _top_rate(trace: "Trace", max_rate: float | None) -> float:
+    from penstock.simulation.presets import workload_of_trace
+
     preset = workload_of_trace(trace.name)
     top = (
         max_rate

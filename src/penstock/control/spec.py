@@ -68,7 +68,7 @@ class ControllerSpec:
     node_types: tuple[NodeType, ...]  # with prices per hour
     operators: tuple[OperatorSpec, ...]  # those that have a manager, or could have one
     operator_policy: Manager
-    application_policy: Manager = Manager(name=GRANT_ALL)
+    application_policy: Manager = field(default_factory=lambda: Manager(name=GRANT_ALL))
     node_policy: Manager | None = None
     weights: Weights = field(default_factory=Weights)  # of the operators' own costs
     levels: int = 30  # of an arrival rate that learners tell apart

@@ -18,8 +18,8 @@ class LiveSettings:
     """How an application is run and controlled."""
 
     out: Path
-    policy: Manager = Manager(name="threshold-c")
-    application_policy: Manager = Manager(name=GRANT_ALL)
+    policy: Manager = field(default_factory=lambda: Manager(name="threshold-c"))
+    application_policy: Manager = field(default_factory=lambda: Manager(name=GRANT_ALL))
     kinds: tuple[NodeKind, ...] = (NodeKind(name="standard"),)
     minutes: float | None = None  # None: until the input is done, or until interrupted
     until_done: bool = False

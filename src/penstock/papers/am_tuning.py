@@ -36,7 +36,7 @@ from penstock.training.tuning import REPLAYS
 TUNING_SLOTS = 50_000  # monitored before tuning, and simulated by every evaluation
 FINAL_SLOTS = 400_001  # as in the published tables
 SEEDS = (1,)
-SETTINGS_OF_TUNING = SelfTuning()
+TUNING = SelfTuning()
 APPLICATIONS = ("pipeline", "diamond", "multi-sink")  # A, B and C of Fig. 19
 
 SETTINGS = (
@@ -218,14 +218,12 @@ class Manager:
     def finally_best(self, start: Candidate, phases: Sequence[Phase]) -> Behaviour:
         return self.final(confirmed(start, phases, self.evaluate_longer).best.configuration)
 
-    def tuner(
-        self, search: Search, *, rounds: int = SETTINGS_OF_TUNING.rounds, stop_early: bool = True
-    ) -> TunedManager:
+    def tuner(self, search: Search, *, rounds: int = TUNING.rounds, stop_early: bool = True) -> TunedManager:
         return TunedManager(
             application=self.model.application,
             objective=self.cell.objective,
             search=search,
-            budget=SETTINGS_OF_TUNING.budget,
+            budget=TUNING.budget,
             max_rounds=rounds,
             stop_early=stop_early,
             fastest=max(SPEEDUPS["A"][: self.cell.node_types]),

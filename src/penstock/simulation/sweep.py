@@ -22,7 +22,7 @@ from penstock.compiled import Floats
 from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write
-from penstock.policy.registry import Level
+from penstock.policy.registry import Level, load_any
 from penstock.simulation.play import run
 from penstock.simulation.spec import OneOperator
 
@@ -122,8 +122,15 @@ def grid(
     ]
 
 
-def run_chunk(chunk: Chunk, workloads: Mapping[str, SweptTrace]) -> list[FinishedCell | FailedCell]:
-    """Run cells one after another; one that fails does not stop the next."""
+def run_chunk(
+    chunk: Chunk, workloads: Mapping[str, SweptTrace], own: Sequence[str] = ()
+) -> list[FinishedCell | FailedCell]:
+    """Run cells one after another; one that fails does not stop the next.
+
+    `own` are policies that this process may have to load first.
+    """
+    for name in own:
+        load_any(name)
     return [_run_cell(cell, workloads[cell.workload]) for cell in chunk]
 
 

@@ -1,0 +1,97 @@
+"""Policies as a command line names them: by name or `module:Class`, and `--set NAME=VALUE`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.domain.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.control.spec import Manager
+    from penstock.policy.registry import Entry, Level
+
+POLICY_HELP = (
+    "{policies}; or module:Class of your own, found in this folder or on the Python path "
+    "(docs/add-a-policy.md)."
+)
+PolicyOption = Annotated[str, typer.Option("--policy", help=f"Who decides for an operator. {POLICY_HELP}")]
+PoliciesOption = Annotated[str, typer.Option("--policies", help=f"Names separated by commas. {POLICY_HELP}")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A parameter of a policy, as in threshold=.6; repeatable. Where several policies have one of "
+        "that name, say which: token-bucket.capacity=2. `penstock policies` lists them all.",
+    ),
+]
+
+
+def chosen(
+    policies: Sequence[str], application_policies: Sequence[str], settings: Sequence[str]
+) -> "tuple[list[Manager], list[Manager]]":
+    """Managers of both levels with their parameters; every mistake is named before anything runs."""
+    from penstock.control.spec import Manager
+    from penstock.policy.registry import Level
+
+    below = [loaded(Level.OPERATOR, name) for name in policies]
+    above = [loaded(Level.APPLICATION, name) for name in application_policies]
+    values: dict[int, dict[str, bool | int | float | str | None]] = {}
+    for text in settings:
+        name, given, value = text.partition("=")
+        if not given:
+            raise InputError(f"--set '{text}': give NAME=VALUE, as in threshold=.6")
+        owners, parameter = _owners(text, name.strip(), [*below, *above])
+        for one in owners:
+            values.setdefault(id(one), {})[parameter] = one.parsed(parameter, value)
+
+    def managers(entries: "Sequence[Entry]") -> list[Manager]:
+        return [Manager(name=one.name, parameters=values.get(id(one), {})) for one in entries]
+
+    return managers(below), managers(above)
+
+
+def _owners(text: str, name: str, entries: "Sequence[Entry]") -> "tuple[list[Entry], str]":
+    """Those a setting is meant for: all operator policies that have it, or the one application policy."""
+    from penstock.policy.parameters import unknown_parameter
+
+    owner, _, parameter = name.rpartition(".")
+    meant = [one for one in entries if owner in ("", one.name)]
+    if not meant:
+        raise InputError(f"--set '{text}': '{owner}' is not one of {', '.join(one.name for one in entries)}")
+    having = [one for one in meant if parameter in one.parameters]
+    if not having:
+        known = {known: one for entry in meant for known, one in entry.parameters.items()}
+        who = " and ".join(dict.fromkeys(one.owner for one in meant))
+        raise unknown_parameter(who, parameter, known)
+    if len({one.level for one in having}) > 1:
+        both = " and ".join(one.owner for one in having)
+        raise InputError(f"--set '{text}': {both} have it; name one, as in {having[0].name}.{parameter}=...")
+    return having, parameter
+
+
+def loaded(level: "Level", name: str) -> "Entry":
+    """The entry of a name given by a person; one's own modules are looked for in this folder, too."""
+    from penstock.policy.registry import load
+
+    if ":" in name:
+        look_here()
+    return load(level, name)
+
+
+def look_here() -> None:
+    """Let modules in the current folder be imported, as `python -m` would."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+
+
+def listed(option: str, text: str) -> list[str]:
+    """Names separated by commas, each once."""
+    found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not found:
+        raise InputError(f"{option} '{text}': name one at least, separated by commas")
+    return found

@@ -1,0 +1,85 @@
+"""Help that teaches what there is: names come from the registries, read when help is asked for."""
+
+import string
+from collections.abc import Callable
+from typing import Any
+
+from typer.core import TyperCommand
+
+
+class Teaching(TyperCommand):
+    """A command whose help texts may say {policies} and the like."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.params:
+            text = getattr(parameter, "help", None)
+            if text:
+                parameter.help = taught(text)  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
+
+
+def taught(text: str) -> str:
+    """The text with every name in braces replaced by what is known now."""
+    wanted = {name for _, name, _, _ in string.Formatter().parse(text) if name}
+    return text.format(**{name: _KNOWN[name]() for name in wanted})
+
+
+def _policies() -> str:
+    from penstock.policy.registry import Level, entries
+
+    return ", ".join(entries(Level.OPERATOR))
+
+
+def _application_policies() -> str:
+    """Grouped by what they do, since that is what one chooses by."""
+    from penstock.policy.registry import Level, entries
+
+    found = entries(Level.APPLICATION)
+    asked = [name for name, one in found.items() if not (one.traits.decides_itself or one.traits.tunes)]
+    tuning = [name for name, one in found.items() if one.traits.tunes]
+    deciding = [name for name, one in found.items() if one.traits.decides_itself]
+    return (
+        f"{', '.join(asked)} answer what operators' --policy asks for; {', '.join(tuning)} also sets the "
+        f"--policy's bounds and weights; {', '.join(deciding)} decide for all operators, without --policy"
+    )
+
+
+def _applications() -> str:
+    from penstock.apps.registry import applications
+
+    return ", ".join(applications())
+
+
+def _families() -> str:
+    from penstock.simulation.presets import LINEAR, SPEEDUPS
+
+    return ", ".join((*SPEEDUPS, LINEAR))
+
+
+def _workloads() -> str:
+    from penstock.simulation.presets import WORKLOADS
+
+    return ", ".join(WORKLOADS)
+
+
+def _traces() -> str:
+    from penstock.data.synthetic import RATES
+
+    return ", ".join(RATES)
+
+
+def _reproductions() -> str:
+    from penstock.papers.reproductions import REPRODUCTIONS
+
+    return ", ".join(REPRODUCTIONS)
+
+
+_KNOWN: dict[str, Callable[[], str]] = {
+    "policies": _policies,
+    "application_policies": _application_policies,
+    "applications": _applications,
+    "families": _families,
+    "workloads": _workloads,
+    "traces": _traces,
+    "reproductions": _reproductions,
+}
