@@ -71,7 +71,7 @@ def override(
             f"replicas '{replicas}': one number for each node type is expected: {', '.join(kinds)}"
         )
     chain = _chain(header, operator)
-    most = header.safety.max_replicas[chain]
+    most = header.safety_chain.max_replicas[chain]
     if min(counts) < 0 or not 1 <= sum(counts) <= most:
         raise InputError(f"replicas '{replicas}': '{operator}' can have 1 to {most}")
     _give(run, Override(operator=chain, target=Replicas(counts)), f"{chain}: {replicas} from now on")
@@ -108,7 +108,7 @@ def _header(run: Path) -> "Header":
 
 def _chain(header: "Header", operator: str) -> str:
     """The chain an operator is in, by the names of its operators."""
-    chains = header.safety.max_replicas
+    chains = header.safety_chain.max_replicas
     for chain in chains:
         if operator in (chain, *chain.split("+")):
             return chain

@@ -28,11 +28,18 @@ class Header:
     policies: Mapping[str, Any]  # plain data, as whoever builds controllers understands it
     seed: int
     node_types: tuple[NodeType, ...]
-    safety: SafetySettings
+    safety: SafetySettings | None  # None: without a safety chain
     advise: bool = False
     at_s: float | None = None
     schema: int = SCHEMA
     about: Mapping[str, Any] = field(default_factory=dict)  # plain data for people: version, application
+
+    @property
+    def safety_chain(self) -> SafetySettings:
+        """The settings of the safety chain, for what cannot do without one."""
+        if self.safety is None:
+            raise InputError("this run has no safety chain: it takes no orders and says nothing of intervals")
+        return self.safety
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,7 @@ class Brain:
         elif model is not None:
             memory = pretrained(header, controller, memory)
             # What was measured before the first decision counts: the warm-up may be over already.
-            watched = noticed(header.safety, memory.safety, (), {}, self._measured[0])
+            watched = noticed(header.safety_chain, memory.safety, (), {}, self._measured[0])
             memory = replace(memory, safety=watched)
         self._begin(Deciding(header=header, controller=controller, memory=memory))
 

@@ -156,7 +156,7 @@ def header_of(
     *,
     node_types: tuple[NodeType, ...],
     seed: int,
-    safety: SafetySettings,
+    safety: SafetySettings | None,
     advise: bool = False,
     at_s: float | None = None,
 ) -> Header:

@@ -15,7 +15,9 @@ from numpy.random import Generator
 
 from penstock.apps.named import application_named, constant_delays_s, usual_bounds_s
 from penstock.compiled import Floats, read_only
-from penstock.control.hierarchy import PLACING, Managers, decide, first_memory
+from penstock.control.hierarchy import PLACING, Managers
+from penstock.control.loop import Controller, memory_with, tick
+from penstock.control.ports import Unwritten
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import Infrastructure, NodeType
@@ -222,16 +224,12 @@ def run_managed(
         **{name: one.rng for name, one in hierarchy.locals_.items()},
         **dict(zip((PLACING, *node_names), node_rngs, strict=True)),
     }
-    memory = first_memory(managers)
-    by_type = np.zeros(len(setting.node_types))
+    controller = Controller(managers=managers, node_types=setting.node_types, safety=None)
+    memory, journal = memory_with(controller, rngs), Unwritten()
     began = time.perf_counter()
     while not simulated.finished:
-        seen = simulated.observe()
-        outcome, memory = decide(managers, memory, seen, rngs, nodes=seen.nodes, hosts=seen.hosts)
-        for one in seen.operators:
-            by_type += one.replicas.counts
-        simulated.apply(outcome.verdict)
-    return _outcome(setting, simulated, by_type / rates.size, time.perf_counter() - began, with_history)
+        memory = tick(controller, memory, simulated, journal, simulated)
+    return _outcome(setting, simulated, time.perf_counter() - began, with_history)
 
 
 def _simulated(
@@ -264,7 +262,7 @@ def _simulated(
 
 
 def _outcome(
-    setting: Setting, simulated: SimulatedApplication, by_type: Floats, seconds: float, with_history: bool
+    setting: Setting, simulated: SimulatedApplication, seconds: float, with_history: bool
 ) -> SimulationResult:
     played, weights = simulated.played, setting.spec.weights
     late = np.array([slot.violated for slot in played], dtype=np.float64)
@@ -282,7 +280,7 @@ def _outcome(
         violations_pct=100 * float(late.mean()),
         reconfigurations_pct=100 * float(changed.mean()),
         resource_cost=float(resources.mean()),
-        replicas_by_type=tuple(float(mean) for mean in by_type),
+        replicas_by_type=tuple(float(mean) for mean in np.mean([slot.by_type for slot in played], axis=0)),
         seconds=seconds,
         downtime_pct=100 * sum(slot.downtime_s for slot in played) / (len(played) * SLOT_S),
         migrations=None if setting.spec.hosts is None else sum(slot.migrations for slot in played),

@@ -55,7 +55,7 @@ def job_of(header: Header, monitored: Sequence[ApplicationObservation]) -> Heade
     Raises InputError where something was not measured yet.
     """
     spec = from_plain(header.policies, PolicySpec)
-    model = model_of(spec.graph, monitored, header.node_types, interval_s=header.safety.interval_s)
+    model = model_of(spec.graph, monitored, header.node_types, interval_s=header.safety_chain.interval_s)
     newest = replace(
         spec,
         operators=specs_of(model, spec.limits),
