@@ -252,7 +252,7 @@ def test_after_a_restart_what_is_asked_now_holds(tmp_path: Path) -> None:
     ).rounds(2)
     latest = latest_header(again.entries)
     assert latest is not None
-    assert (latest.advise, latest.safety.max_nodes) == (True, 3)
+    assert (latest.advise, latest.safety_chain.max_nodes) == (True, 3)
     assert replay(again.entries, build_controller).difference is None
 
 

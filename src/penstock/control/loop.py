@@ -7,15 +7,16 @@ from functools import reduce
 
 from numpy.random import Generator, default_rng
 
-from penstock.control.hierarchy import PLACING, Managers, ManagersMemory, decide
+from penstock.control.hierarchy import PLACING, Managers, ManagersMemory, Round, decide
 from penstock.control.hierarchy import first_memory as managers_memory
 from penstock.control.journal import Ticked
 from penstock.control.orders import Order
 from penstock.control.plan import Plan
 from penstock.control.ports import Actuator, Journal, Monitor
-from penstock.control.safety import admit
+from penstock.control.safety import Admitted, admit
 from penstock.control.safety_settings import SafetySettings
 from penstock.control.watch import SafetyMemory, carried_out, obey
+from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation
 
@@ -26,7 +27,7 @@ class Controller:
 
     managers: Managers
     node_types: tuple[NodeType, ...]
-    safety: SafetySettings = field(default_factory=SafetySettings)
+    safety: SafetySettings | None = field(default_factory=SafetySettings)  # None: no chain, all is admitted
     advise: bool = False  # decide and explain, change nothing
 
 
@@ -35,17 +36,18 @@ class ControllerMemory:
     """Everything a controller remembers, chance included."""
 
     managers: ManagersMemory
-    safety: SafetyMemory
+    safety: SafetyMemory  # empty without a chain
     rngs: Mapping[str, Generator]  # one per managed operator and per node, and one for placing the others
 
 
 def first_memory(controller: Controller, seed: int) -> ControllerMemory:
     names = [*sorted(controller.managers.operators), *sorted(controller.managers.nodes), PLACING]
-    return ControllerMemory(
-        managers=managers_memory(controller.managers),
-        safety=SafetyMemory(),
-        rngs=dict(zip(names, default_rng(seed).spawn(len(names)), strict=True)),
-    )
+    return memory_with(controller, dict(zip(names, default_rng(seed).spawn(len(names)), strict=True)))
+
+
+def memory_with(controller: Controller, rngs: Mapping[str, Generator]) -> ControllerMemory:
+    """Nothing remembered yet, and chance as given."""
+    return ControllerMemory(managers=managers_memory(controller.managers), safety=SafetyMemory(), rngs=rngs)
 
 
 def plan(
@@ -59,14 +61,7 @@ def plan(
     outcome, managers = decide(
         controller.managers, memory.managers, seen, rngs, nodes=seen.nodes, hosts=seen.hosts
     )
-    admitted, safety = admit(
-        controller.safety,
-        controller.node_types,
-        reduce(obey, orders, memory.safety),
-        outcome.verdict.granted,
-        outcome.decisions,
-        seen,
-    )
+    admitted, safety = _admitted(controller, memory.safety, outcome, seen, orders)
     made = Plan(
         decisions=outcome.decisions,
         requests=outcome.requests,
@@ -77,8 +72,26 @@ def plan(
     )
     if not made.to_do.granted:  # nothing changes after all, so nobody has to rest
         managers = replace(managers, changed_at_s=memory.managers.changed_at_s)
-    safety = carried_out(safety, made.to_do.granted, seen)
+    if controller.safety is not None:
+        safety = carried_out(safety, made.to_do.granted, seen)
     return made, ControllerMemory(managers=managers, safety=safety, rngs=rngs)
+
+
+def _admitted(
+    controller: Controller,
+    memory: SafetyMemory,
+    outcome: Round,
+    seen: ApplicationObservation,
+    orders: Sequence[Order],
+) -> tuple[Admitted, SafetyMemory]:
+    """What the safety chain lets through: everything where there is none."""
+    granted = outcome.verdict.granted
+    if controller.safety is not None:
+        memory = reduce(obey, orders, memory)
+        return admit(controller.safety, controller.node_types, memory, granted, outcome.decisions, seen)
+    if orders:
+        raise InputError(f"{orders[0]}: orders need the safety chain, and this controller runs without one")
+    return Admitted(granted=granted, vetoes=()), memory
 
 
 def tick(

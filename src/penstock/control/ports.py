@@ -26,3 +26,10 @@ class Journal(Protocol):
     """Remembers, before it is done, what was seen and decided. What cannot be written down raises."""
 
     def append(self, entry: Entry) -> None: ...
+
+
+class Unwritten:
+    """A journal that keeps nothing, for simulations that nobody replays."""
+
+    def append(self, entry: Entry) -> None:
+        pass

@@ -131,6 +131,7 @@ class SafetySettings:
         return self.stale_after_intervals * self.interval_s
 
 
+# A chain that watches and obeys orders but never objects by itself; `Controller(safety=None)` has no chain.
 UNGUARDED = SafetySettings(
     needed_metrics=(),
     stale_after_intervals=0.0,

@@ -74,9 +74,19 @@ def restored(controller: Controller, kept: Saved) -> ControllerMemory:
             changed_at_s=state["changed_at_s"],
             decided_at_s=dict(state["decided_at_s"]),
         ),
-        safety=from_plain(state["safety"], SafetyMemory),
+        safety=_safety(controller, from_plain(state["safety"], SafetyMemory)),
         rngs={name: _rng(name, of) for name, of in state["rngs"].items()},
     )
+
+
+def _safety(controller: Controller, kept: SafetyMemory) -> SafetyMemory:
+    if controller.safety is not None:
+        return kept
+    if kept.overrides or kept.paused_until_s is not None:  # a person's word is not dropped in silence
+        raise InputError(
+            "saved memory: orders are in force, and this controller has no safety chain for them"
+        )
+    return SafetyMemory()
 
 
 def as_plain(kept: Saved) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import numpy as np
 
 from penstock.apps.top_routes.graph import BOUNDS_S, OBJECTIVE_S, REFRESH_DELAY_S, top_routes_graph
 from penstock.compiled import Floats
-from penstock.control.hierarchy import Managers, decide, first_memory
+from penstock.control.hierarchy import Managers
+from penstock.control.loop import Controller, memory_with, tick
+from penstock.control.ports import Unwritten
 from penstock.domain.application import Operator
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
@@ -140,10 +142,10 @@ def run_row(
         rest_s=2 * SLOT_S,
     )
     rngs = dict(zip((o.name for o in managed), np.random.default_rng(seed).spawn(len(managed)), strict=True))
-    memory = first_memory(managers)
+    controller = Controller(managers=managers, node_types=(_NODE,), safety=None)
+    memory, journal = memory_with(controller, rngs), Unwritten()
     while not simulated.finished:
-        outcome, memory = decide(managers, memory, simulated.observe(), rngs)
-        simulated.apply(outcome.verdict)
+        memory = tick(controller, memory, simulated, journal, simulated)
     return measured(simulated.played)
 
 

@@ -13,7 +13,7 @@ from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
 from penstock.control.journal import Entry, Header, Remembered, Ticked, decoded, encoded
 from penstock.control.loop import Controller, ControllerMemory, first_memory, plan, tick
-from penstock.control.orders import Override, Pause
+from penstock.control.orders import Order, Override, Pause
 from penstock.control.replay import replay
 from penstock.control.safety_settings import UNGUARDED, SafetySettings
 from penstock.control.saved import as_plain, of_plain, restored, saved
@@ -141,6 +141,70 @@ def test_a_veto_after_the_grant_lets_nobody_rest() -> None:
     assert after.granted
     resting, _ = plan(controller, memory, app(90.0, one(90.0, 3)))
     assert resting.decisions == {"count": Hold("resting until 300 s after the last change")}
+
+
+# --- Without a safety chain. --------------------------------------------------------------------
+
+
+def test_without_a_safety_chain_all_that_was_granted_is_done_and_nothing_is_tracked() -> None:
+    guarded, unguarded = Still(), Still()
+    for world, safety in ((guarded, SafetySettings()), (unguarded, None)):
+        controller = one_more(safety=safety)
+        memory = tick(controller, first_memory(controller, seed=1), world, world, world)
+        written = world.log[0]
+        assert isinstance(written, Ticked)
+        assert len(written.plan.verdict.granted) == 1
+        assert bool(memory.safety.tracks) is (safety is not None)
+    assert (guarded.replicas, unguarded.replicas) == (2, 3)  # the first minute is warm-up
+
+
+def test_an_order_to_a_controller_without_a_safety_chain_is_refused() -> None:
+    controller = one_more(safety=None)
+    with pytest.raises(InputError, match=r"Pause\(until_s=60.0\): orders need the safety chain"):
+        plan(
+            controller,
+            first_memory(controller, seed=1),
+            app(30.0, one(30.0, 2)),
+            (Pause(until_s=60.0),),
+        )
+
+
+def test_a_memory_survives_a_restart_without_a_safety_chain() -> None:
+    controller = one_more(safety=None)
+    _, memory = plan(controller, first_memory(controller, seed=1), app(30.0, one(30.0, 2)))
+    again = restored(controller, of_plain(json.loads(json.dumps(as_plain(saved(memory))))))
+    first, _ = plan(controller, memory, app(60.0, one(60.0, 3)))
+    second, _ = plan(controller, again, app(60.0, one(60.0, 3)))
+    assert first == second
+    assert again.managers == memory.managers
+
+
+@pytest.mark.parametrize(
+    "order",
+    [Override(operator="count", target=Replicas((4,))), Pause(until_s=90.0)],
+    ids=["override", "pause"],
+)
+def test_an_order_in_force_is_not_dropped_with_the_safety_chain(order: Order) -> None:
+    guarded = one_more()
+    _, memory = plan(guarded, first_memory(guarded, seed=1), app(30.0, one(30.0, 2)), (order,))
+    with pytest.raises(InputError, match="orders are in force"):
+        restored(one_more(safety=None), saved(memory))
+
+
+def test_a_run_without_a_safety_chain_replays_from_its_journal() -> None:
+    world, controller = Still(), one_more(safety=None)
+    memory = first_memory(controller, seed=1)
+    world.append(Header(policies={}, seed=1, node_types=ONE_TYPE, safety=None))
+    for _ in range(3):
+        memory = tick(controller, memory, world, world, world)
+    entries = [decoded(encoded(entry)) for entry in world.log if isinstance(entry, Header | Ticked)]
+    header = entries[0]
+    assert isinstance(header, Header)
+    assert header.safety is None
+    with pytest.raises(InputError, match="this run has no safety chain"):
+        _ = header.safety_chain
+    answer = replay(entries, lambda header: (again := one_more(safety=header.safety), first_memory(again, 1)))
+    assert (answer.ticks, answer.difference) == (3, None)
 
 
 def test_operator_managers_run_at_their_own_pace() -> None:

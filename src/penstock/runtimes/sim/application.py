@@ -54,6 +54,7 @@ class PlayedSlot:
     response_time_s: float
     violated: bool
     replicas: int
+    by_type: tuple[int, ...]  # the same, per node type
     resources: float
     downtime_s: float
     reconfigured: bool  # whether a change was granted at its end
@@ -214,6 +215,7 @@ class SimulatedApplication:
                 response_time_s=max(now.paths.values()),
                 violated=any(time > self.objective.for_path(path) for path, time in now.paths.items()),
                 replicas=sum(replicas.total for replicas in self._replicas.values()),
+                by_type=tuple(map(sum, zip(*(r.counts for r in self._replicas.values()), strict=True))),
                 resources=sum(cost_of(self.models[n].deployments, h) for n, h in self._handles.items()),
                 downtime_s=self._pause_s,
                 reconfigured=bool(verdict.granted),
