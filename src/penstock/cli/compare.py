@@ -94,9 +94,7 @@ def compare(
             json_output=json_output,
         )
         return
-    above = (
-        [] if application_policies is None else named.listed("--application-policies", application_policies)
-    )
+    above = named.listed("--application-policies", application_policies) if application_policies else []
     managers, managing = named.chosen(
         named.listed("--policies", policies), [name for name in above if name != NOBODY], settings or ()
     )

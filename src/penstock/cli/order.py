@@ -72,11 +72,7 @@ def override(
             f"replicas '{replicas}': one number for each node type is expected: {', '.join(kinds)}"
         )
     chain = _chain(header, operator)
-<<<<<<< HEAD
     most = _limits(header)[chain]
-=======
-    most = header.safety_chain.max_replicas[chain]
->>>>>>> 8005aef
     if min(counts) < 0 or not 1 <= sum(counts) <= most:
         raise InputError(f"replicas '{replicas}': '{operator}' can have 1 to {most}")
     _give(run, Override(operator=chain, target=Replicas(counts)), f"{chain}: {replicas} from now on")
@@ -118,11 +114,7 @@ def _limits(header: "Header") -> Mapping[str, int]:
 
 def _chain(header: "Header", operator: str) -> str:
     """The chain an operator is in, by the names of its operators."""
-<<<<<<< HEAD
     chains = _limits(header)
-=======
-    chains = header.safety_chain.max_replicas
->>>>>>> 8005aef
     for chain in chains:
         if operator in (chain, *chain.split("+")):
             return chain

@@ -73,8 +73,8 @@ def run(
         float,
         typer.Option(
             "--retune-every",
-            help="Under an application policy that tunes: seconds from one tuning to looking whether load or service times "
-            "have moved by a fifth, and tuning again if so.",
+            help="Under an application policy that tunes: seconds from one tuning to looking whether load or "
+            "service times have moved by a fifth, and tuning again if so.",
         ),
     ] = 300.0,
     advise: Annotated[bool, typer.Option("--advise", help="Decide and explain, but change nothing.")] = False,
@@ -86,8 +86,9 @@ def run(
         str,
         typer.Option(
             "--nodes",
-            help="Node types on offer, as NAME:SPEEDUP:PRICE (of a replica, per hour), separated by commas; :SLOTS limits how many "
-            "replicas one can host, as in slow:1:1,fast:2:2.5:4. Replicas start on the first.",
+            help="Node types on offer, as NAME:SPEEDUP:PRICE (of a replica, per hour), separated by commas; "
+            ":SLOTS limits how many replicas one can host, as in slow:1:1,fast:2:2.5:4. Replicas start on "
+            "the first.",
         ),
     ] = "standard:1:1",
     max_nodes: Annotated[

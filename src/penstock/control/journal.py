@@ -27,24 +27,9 @@ SCHEMA = 2
 class Header:
     """Who decides in this run: what its controller was built from."""
 
-<<<<<<< HEAD
     controller: ControllerSpec
-=======
-    policies: Mapping[str, Any]  # plain data, as whoever builds controllers understands it
-    seed: int
-    node_types: tuple[NodeType, ...]
-    safety: SafetySettings | None  # None: without a safety chain
-    advise: bool = False
->>>>>>> 8005aef
     at_s: float | None = None
     schema: int = SCHEMA
-
-    @property
-    def safety_chain(self) -> SafetySettings:
-        """The settings of the safety chain, for what cannot do without one."""
-        if self.safety is None:
-            raise InputError("this run has no safety chain: it takes no orders and says nothing of intervals")
-        return self.safety
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

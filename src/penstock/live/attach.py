@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.control.build import build_controller
-from penstock.control.journal import Entry, Header, Noted
+from penstock.control.journal import Header, Noted
 from penstock.control.loop import Controller, ControllerMemory, tick
 from penstock.control.plan import Plan
+from penstock.control.ports import Unwritten
 from penstock.control.safety_settings import SafetySettings
 from penstock.control.spec import ControllerSpec, Manager, OperatorSpec
 from penstock.domain.application import Operator, pipeline
@@ -38,13 +39,6 @@ if TYPE_CHECKING:
 
 OPERATOR = "query"
 _ANY_NODE = NodeType(name="executor", speedup=1.0, price=1.0)
-
-
-class Unwritten:
-    """Where an attached controller has no journal."""
-
-    def append(self, entry: Entry) -> None:
-        """Keep nothing."""
 
 
 class QueryMonitor:

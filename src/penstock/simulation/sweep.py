@@ -194,7 +194,8 @@ def read_table(table: Path, columns: list[str] | None = None) -> pyarrow.Table:
             return pyarrow.table({name: [] for name in columns or ["cell"]})
         # Rows have the parameters of their policies as columns, so files differ in them.
         parts = [pyarrow.parquet.read_table(file, columns=columns) for file in files]
-        return pyarrow.concat_tables(parts, promote_options="permissive")
+        together: pyarrow.Table = pyarrow.concat_tables(parts, promote_options="permissive")
+        return together
     except (OSError, pyarrow.ArrowException) as problem:
         raise InputError(f"{table}: not a sweep's table: {' '.join(str(problem).split())[:200]}") from problem
 

@@ -50,9 +50,8 @@ def in_processes(workloads: Mapping[str, SweptTrace], *, workers: int, own: Sequ
 
     def run(chunks: Sequence[Chunk]) -> Iterator[Results]:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(
-            workers, context, _remember, (dict(workloads), tuple(own), list(sys.path))
-        ) as pool:
+        known = (dict(workloads), tuple(own), list(sys.path))
+        with ProcessPoolExecutor(workers, context, _remember, known) as pool:
             yield from _as_they_end([pool.submit(_with_remembered, chunk) for chunk in chunks])
 
     return run

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.compiled import Floats, read_only
-from penstock.control.build import build_controller, measured_operator
+from penstock.control.build import Measured, build_controller, measured_operator
 from penstock.control.journal import Noted, Retuned, retuned_spec
 from penstock.control.loop import Controller, ControllerMemory
 from penstock.control.saved import as_plain, of_plain, restored, saved
@@ -148,7 +148,8 @@ def _settings(spec: ControllerSpec) -> SelfTuning | None:
     """The parameters of the manager that tunes, where that is the one there is."""
     manager = spec.application_policy
     found = manager.entry(Level.APPLICATION)
-    return SelfTuning(**found.checked(manager.parameters)) if found.policy is SelfTuning else None
+    built = found.build(Measured(spec).of_application(), manager.parameters)
+    return built if isinstance(built, SelfTuning) else None
 
 
 def _with(spec: ControllerSpec, chosen: Configuration) -> ControllerSpec:

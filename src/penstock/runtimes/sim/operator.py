@@ -11,8 +11,8 @@ from numpy.random import Generator
 
 from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
-from penstock.control.journal import Entry
 from penstock.control.loop import Controller, first_memory, tick
+from penstock.control.ports import Unwritten
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
 from penstock.perf.deployments import counts_at, handle_of, replicas_at
@@ -75,13 +75,6 @@ class SimulatedOperator:
         self.deployed.append(self._here)
         self._here = target
         self._slot += 1
-
-
-class Unwritten:
-    """A journal for runs that nobody will ask about."""
-
-    def append(self, entry: Entry) -> None:
-        """Keep nothing."""
 
 
 def play(
