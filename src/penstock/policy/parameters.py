@@ -186,6 +186,7 @@ def unknown_parameter(owner: str, name: str, parameters: Mapping[str, Parameter]
 
 def check_parameters(policy: object) -> None:
     """Refuse an instance whose parameters are out of bounds, however it was made."""
-    for parameter in parameters_of(policy.__class__):
+    kind: type = type(policy)
+    for parameter in parameters_of(kind):
         holder = policy if parameter.within is None else getattr(policy, parameter.within)
         parameter.checked(getattr(holder, parameter.name))

@@ -92,11 +92,11 @@ def levels_of(problem: Problem, rates: Floats) -> Ints:
 def known_cost(problem: Problem, action: int, target: int) -> float:
     """The part of the cost that an action's own outcome decides: reconfiguration and resources."""
     share = cost_of(problem.deployments, target) / problem.cost_scale
-    return float(compiled_interval_cost(problem, 0.0, share, float(action != NOTHING)))
+    return float(compiled_interval_cost(problem, 0.0, share, 0.0 if action == NOTHING else 1.0))
 
 
 @compiled
 def unknown_cost(problem: Problem, seen: Seen) -> float:
     """The part only the next interval tells: whether the response time or utilisation was exceeded."""
     late = seen.response_time_s > problem.max_response_time_s or seen.utilisation > problem.max_utilisation
-    return float(compiled_interval_cost(problem, float(late), 0.0, 0.0))
+    return float(compiled_interval_cost(problem, 1.0 if late else 0.0, 0.0, 0.0))

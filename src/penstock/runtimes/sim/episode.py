@@ -134,7 +134,9 @@ def settle(world: World, seen: Seen, target: int) -> Slot:
     violated = seen.response_time_s > world.max_response_time_s
     reconfigured = target != seen.deployment
     resources = cost_of(world.deployments, seen.deployment if world.charge_before else target)
-    cost = compiled_interval_cost(world, float(violated), resources / world.cost_scale, float(reconfigured))
+    cost = compiled_interval_cost(
+        world, 1.0 if violated else 0.0, resources / world.cost_scale, 1.0 if reconfigured else 0.0
+    )
     return Slot(seen.response_time_s, violated, reconfigured, resources, cost)
 
 
