@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from penstock.simulation.catalogue import operator_of
 
 from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
@@ -20,9 +21,8 @@ from penstock.policy.api import OperatorPolicy
 from penstock.policy.application.grant_all import GrantAll
 from penstock.runtimes.sim.episode import Slot
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulation.catalogue import operator_of
 from penstock.simulation.play import world_of
-from penstock.simulation.spec import Spec
+from penstock.simulation.spec import OneOperator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Reasons:
                 self.lines.append(f"{entry.seen.at_s:.0f} s: {request.operator}: {request.reason}")
 
 
-def simulate(policy: OperatorPolicy[Any], spec: Spec, rates: Floats) -> tuple[list[Slot], list[str]]:
+def simulate(policy: OperatorPolicy[Any], spec: OneOperator, rates: Floats) -> tuple[list[Slot], list[str]]:
     """The slots of a run that starts with one replica of the first type, and the reasons given."""
     rng = np.random.default_rng(spec.seed)
     setting = operator_of(spec, rates, rates, rng)
@@ -86,7 +86,7 @@ def simulate(policy: OperatorPolicy[Any], spec: Spec, rates: Floats) -> tuple[li
 
 def main() -> None:
     """Four synthetic weeks on infrastructure A:3, the setting `penstock compare` has by default."""
-    spec = Spec(policy="response-time", infrastructure="A:3")
+    spec = OneOperator(policy="response-time", infrastructure="A:3")
     policy = ResponseTimePolicy(limit_s=spec.slo_s, max_replicas=spec.max_replicas)
     slots, reasons = simulate(policy, spec, day_and_week(slots=28 * 1440, seed=1).rates)
     print(f"average cost      {np.mean([slot.cost for slot in slots]):.4f}")

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from compiled_response_time_policy import build
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
 from response_time_policy import ResponseTimePolicy, simulate
 
 from penstock.data.synthetic import day_and_week
 from penstock.policy.api import OperatorPolicy
-from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
-from penstock.simulation.play import run_spec
-from penstock.simulation.spec import Spec
+from penstock.simulation.play import run
+from penstock.simulation.spec import OneOperator
 from penstock.testing.operator_policy import OperatorPolicyContract
 
-SPEC = Spec(policy="response-time", infrastructure="A:3")
+SPEC = OneOperator(policy="response-time", infrastructure="A:3")
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ class TestCompiledResponseTimePolicy(OperatorPolicyContract):
     """The compiled one, found by its name in the catalogue."""
 
     def make_policy(self) -> OperatorPolicy[Any]:
-        spec = Spec(policy="response-time", infrastructure="A:3", max_replicas=self.max_replicas)
+        spec = OneOperator(policy="response-time", infrastructure="A:3", max_replicas=self.max_replicas)
         rates = np.array([100.0])
         return build_policy(operator_of(spec, rates, rates, np.random.default_rng(1)))
 
@@ -43,7 +43,7 @@ class TestCompiledResponseTimePolicy(OperatorPolicyContract):
 def test_plain_and_compiled_run_the_same_slots() -> None:
     rates = day_and_week(slots=3 * 1440, seed=1).rates
     plain, _ = simulate(ResponseTimePolicy(limit_s=SPEC.slo_s, max_replicas=SPEC.max_replicas), SPEC, rates)
-    compiled = run_spec(SPEC, rates, with_history=True)
+    compiled = run(SPEC, rates, with_history=True)
     assert compiled.history is not None
     assert [slot.cost for slot in plain] == compiled.history.cost.tolist()
     assert compiled.reconfigurations_pct == pytest.approx(100 * np.mean([s.reconfigured for s in plain]))

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
 
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.memory import learned, with_learned
-from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
-from penstock.simulation.spec import Spec
+from penstock.simulation.spec import OneOperator
 from penstock.testing.operator_policy import OperatorPolicyContract
 
 
@@ -28,7 +28,7 @@ class TestEveryPolicy(OperatorPolicyContract):
 
     def make_policy(self) -> OperatorPolicy[Any]:
         rates = np.random.default_rng(1).uniform(0, 650, 500)
-        spec = Spec(
+        spec = OneOperator(
             policy=self.name,
             infrastructure=self.infrastructure,
             max_replicas=self.max_replicas,

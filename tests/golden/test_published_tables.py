@@ -8,9 +8,9 @@ import pytest
 from penstock.compiled import Floats
 from penstock.papers.claims import shown_like
 from penstock.papers.taas_tables import COLUMNS, TAXI_SLOTS, printed_rows
-from penstock.simulation.play import run_spec
+from penstock.simulation.play import run
 from penstock.simulation.presets import WORKLOADS
-from penstock.simulation.spec import Spec
+from penstock.simulation.spec import OneOperator
 
 DETERMINISTIC = {"TB-C": "threshold-c", "TB-S": "threshold-s", "QL+PDS": "ql-pds"}
 published = partial(Spec, as_published=True)
@@ -25,7 +25,7 @@ def test_a_deterministic_row_equals_the_paper_in_all_printed_digits(
     row: dict[str, str], taxi: Floats, tweets: Floats
 ) -> None:
     workload = WORKLOADS[row["trace"]]
-    outcome = run_spec(
+    outcome = run(
         published(
             policy=DETERMINISTIC[row["policy"]],
             infrastructure=f"{row['infrastructure']}:{row['node_types']}",
@@ -39,12 +39,12 @@ def test_a_deterministic_row_equals_the_paper_in_all_printed_digits(
     assert measured == {column: row[column] for column in COLUMNS}
 
 
-def mean_cost(spec: Spec, rates: Floats, seeds: int) -> float:
+def mean_cost(spec: OneOperator, rates: Floats, seeds: int) -> float:
     specs = [
-        Spec(policy=spec.policy, infrastructure=spec.infrastructure, as_published=True, seed=s)
+        OneOperator(policy=spec.policy, infrastructure=spec.infrastructure, as_published=True, seed=s)
         for s in range(seeds)
     ]
-    return float(np.mean([run_spec(one, rates).avg_cost for one in specs]))
+    return float(np.mean([run(one, rates).avg_cost for one in specs]))
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_a_seeded_row_is_near_the_paper(
         (published(policy="heinze-c"), 0.1175, 0.05),
         (published(policy="heinze-s"), 0.0995, 0.05),
     ],
-    ids=lambda value: f"{value.policy}-{value.infrastructure}" if isinstance(value, Spec) else "",
+    ids=lambda value: f"{value.policy}-{value.infrastructure}" if isinstance(value, OneOperator) else "",
 )
 def test_a_result_of_the_published_code_is_met(
-    taxi: Floats, taxi_last_month: Floats, spec: Spec, reference: float, tolerance: float
+    taxi: Floats, taxi_last_month: Floats, spec: OneOperator, reference: float, tolerance: float
 ) -> None:
-    outcome = run_spec(spec, taxi[:TAXI_SLOTS], training=taxi_last_month)
+    outcome = run(spec, taxi[:TAXI_SLOTS], training=taxi_last_month)
     assert outcome.avg_cost == pytest.approx(reference, rel=tolerance)

@@ -12,9 +12,9 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from penstock.apps.feeding.tuples import Ids, RecordedTrips
-from penstock.apps.pacing import paced
-from penstock.apps.paper_graphs import graph_named
+from penstock.apps.paced.form import paced
+from penstock.apps.paced.ids import Ids
+from penstock.apps.registry import application_entry
 from penstock.apps.top_routes.query import (
     BUCKETS,
     END_LINE,
@@ -32,6 +32,7 @@ from penstock.apps.top_routes.query import (
     top_routes,
 )
 from penstock.apps.top_routes.ranking import NEVER_S, cells_of
+from penstock.apps.top_routes.trips import RecordedTrips
 from penstock.domain.objective import Objective
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.log_source import LogSource
@@ -196,7 +197,7 @@ def test_an_empty_input_ends_without_a_row(streaming: SparkSession, tmp_path: Pa
 
 
 def test_a_paced_diamond_gives_every_id_once_per_branch(streaming: SparkSession, tmp_path: Path) -> None:
-    app: App = paced(graph_named("diamond", 2), objective=Objective(response_time_s=1))
+    app: App = paced(application_entry("diamond").graph(2), objective=Objective(response_time_s=1))
     run = RunningApp(app, streaming, tmp_path)
     feed = Feed(run.log("source"))
     for first in range(0, 60, 20):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.apps.paper_graphs import graph_named
+from penstock.apps.registry import application_entry
 from penstock.domain.errors import InputError
 from penstock.papers.am_tuning import monitored
 from penstock.perf.calibration import ServiceSample, system_model
@@ -23,7 +23,7 @@ def sample(operator: str, times_s: list[float], speedup: float = 1.0) -> Service
 
 
 def test_moments_of_parts_are_the_moments_of_the_whole() -> None:
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     times = np.random.default_rng(1).gamma(2.0, 0.001, 90)
     parts = [times[:10].tolist(), times[10:50].tolist(), times[50:].tolist()]
     samples = [sample(name, part) for name in ("first", "second", "third") for part in parts]
@@ -34,7 +34,7 @@ def test_moments_of_parts_are_the_moments_of_the_whole() -> None:
 
 
 def test_a_faster_node_is_taken_back_to_speed_one() -> None:
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     slow = [0.002, 0.004, 0.009]
     samples = [sample(name, slow) for name in ("first", "second")]
     samples.append(sample("third", [time / 2 for time in slow], speedup=2.0))
@@ -44,7 +44,7 @@ def test_a_faster_node_is_taken_back_to_speed_one() -> None:
 
 
 def test_the_true_application_is_recovered_from_ten_thousand_tuples_each() -> None:
-    graph = graph_named("diamond", 7)
+    graph = application_entry("diamond").graph(7)
     model = system_model(graph, monitored(graph, np.random.default_rng(2)), [1.0]).application
     for measured, true in zip(model.operators, graph.operators, strict=True):
         # four standard errors of the mean; the SCV's own error is larger
@@ -57,14 +57,14 @@ def test_the_true_application_is_recovered_from_ten_thousand_tuples_each() -> No
 
 
 def test_an_unmeasured_interval_is_as_busy_as_the_one_before_never_idle() -> None:
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     samples = [sample(name, [0.001, 0.002]) for name in ("first", "second", "third")]
     model = system_model(graph, samples, [None, 5.0, None, None, 0.0, None, 7.0])
     assert model.rates.tolist() == [5.0, 5.0, 5.0, 5.0, 0.0, 0.0, 7.0]
 
 
 def test_what_was_never_measured_is_an_error_that_names_it() -> None:
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     samples = [sample(name, [0.001, 0.002]) for name in ("first", "second", "third")]
     with pytest.raises(InputError, match="'third'"):
         system_model(graph, samples[:2], [1.0])
@@ -93,7 +93,7 @@ def test_impossible_measurements_are_refused(
 
 def test_what_an_operator_passes_on_is_measured_by_the_tuple_and_left_as_it_was_where_nobody_looked() -> None:
     """30 tuples made 60 and 10 made none: 1.5 a tuple."""
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     parts = [sample("first", [0.001] * 30), sample("first", [0.001] * 10), sample("first", [0.001] * 100)]
     measured = [replace(part, selectivity=share) for part, share in zip(parts, (2.0, 0.0, None), strict=True)]
     others = [sample(name, [0.001, 0.002]) for name in ("second", "third")]
@@ -104,7 +104,7 @@ def test_what_an_operator_passes_on_is_measured_by_the_tuple_and_left_as_it_was_
 
 def test_means_of_many_tuples_tell_the_variance_of_one_where_nothing_else_does() -> None:
     """A mean of n exponential times of 2 ms has a variance of 4 / n ms2: 400 of them give the 4 back."""
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     rng = np.random.default_rng(5)
     sizes = rng.integers(20, 200, 400)
     means = [float(rng.exponential(0.002, size).mean()) for size in sizes]
@@ -121,7 +121,7 @@ def test_means_of_many_tuples_tell_the_variance_of_one_where_nothing_else_does()
 
 
 def test_a_variance_that_was_measured_goes_before_one_from_means() -> None:
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     known = [sample(name, [0.001, 0.003]) for name in ("first", "second", "third")]
     blind = [replace(one, tuples=1000, variance_s2=None) for one in known]
     for operator in system_model(graph, [*known, *blind], [1.0]).application.operators:

@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from penstock.apps.paper_graphs import graph_named
+from penstock.apps.registry import application_entry
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
@@ -142,7 +142,7 @@ def test_keeping_to_the_shares_keeps_every_path_within_its_limit() -> None:
 def test_spare_latency_goes_to_the_operators_no_other_path_holds_back() -> None:
     # Application C, 30 ms: 10 ms each on the two long paths, which are used up. The short
     # path (root, short) has 10 + 15; root cannot grow, so short takes the 5 ms to spare.
-    shares = naive_shares(graph_named("multi-sink", 10), Objective(response_time_s=0.030))
+    shares = naive_shares(application_entry("multi-sink").graph(10), Objective(response_time_s=0.030))
     expected = {"root": 0.010, "inner": 0.010, "left": 0.010, "right": 0.010, "short": 0.020}
     assert shares == pytest.approx(expected)
 

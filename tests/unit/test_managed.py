@@ -7,8 +7,10 @@ from math import inf
 
 import numpy as np
 import pytest
+from penstock.simulation.application_managers import APPLICATION_POLICIES, check_tunable
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
 
-from penstock.apps.named import APPLICATIONS, application_named, constant_delays_s
+from penstock.apps.registry import application_entry
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.perf.joint import joint_queues
@@ -20,18 +22,16 @@ from penstock.policy.application.centralised import (
 from penstock.policy.rl.backup import transitions
 from penstock.policy.rl.problem import level_rates, levels_of
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
-from penstock.simulation.application_managers import APPLICATION_POLICIES, check_tunable
-from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
 from penstock.simulation.managed import Setting, label, run_any, tuned_configuration
-from penstock.simulation.play import run_spec
+from penstock.simulation.play import run
 from penstock.simulation.presets import scenario
-from penstock.simulation.spec import Spec
+from penstock.simulation.spec import OneOperator
 from penstock.testing.operator_policy import same, snapshot
 
-DIAMOND = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=0.05)
+DIAMOND = OneOperator(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=0.05)
 
 
-def managed(spec: Spec, policy: str, pause_s: float = 10.0) -> Spec:
+def managed(spec: OneOperator, policy: str, pause_s: float = 10.0) -> OneOperator:
     return replace(spec, application_policy=policy, pause_s=pause_s)
 
 
@@ -46,7 +46,7 @@ def test_an_application_that_stands_still_costs_what_queueing_theory_says() -> N
     outcome = run_any(managed(DIAMOND, "grant-all"), np.full(6, 120.0), with_history=True)
     happened = outcome.history
     assert happened is not None
-    graph = application_named("diamond", 10)
+    graph = application_entry("diamond").graph(10)
 
     def response(name: str, rate: float) -> float:
         operator = graph.operator(name)
@@ -71,9 +71,11 @@ def test_without_a_pause_a_change_is_not_late() -> None:
 
 
 def test_the_loop_follows_the_same_plan_as_the_compiled_simulation(walk: Floats) -> None:
-    spec = Spec(policy="fixed", application="pipeline", infrastructure="A:1", max_replicas=4, levels=10)
+    spec = OneOperator(
+        policy="fixed", application="pipeline", infrastructure="A:1", max_replicas=4, levels=10
+    )
     ours = run_any(managed(spec, "centralised"), walk, training=walk, with_history=True).history
-    app = application_named("pipeline", 4)
+    app = application_entry("pipeline").graph(4)
     problem = application_problem(app, spec.objective, levels=10, max_rate=spec.max_rate)
     queues = joint_queues(app)
     policy = CentralisedMdp(
@@ -96,7 +98,7 @@ def test_the_loop_follows_the_same_plan_as_the_compiled_simulation(walk: Floats)
 def test_every_application_runs_under_every_manager_or_says_why_not(
     application: str, policy: str, walk: Floats
 ) -> None:
-    spec = Spec(
+    spec = OneOperator(
         policy="threshold-c",
         application=application,
         infrastructure="A:1",
@@ -116,7 +118,7 @@ def test_every_application_runs_under_every_manager_or_says_why_not(
 
 @pytest.mark.parametrize("manager", ["drs", "lohrmann"])
 def test_of_several_types_a_sizing_manager_uses_its_own_only(manager: str, walk: Floats) -> None:
-    spec = Spec(policy="fixed", application="diamond", infrastructure="A:3")  # speedups 1, .7 and 1.3
+    spec = OneOperator(policy="fixed", application="diamond", infrastructure="A:3")  # speedups 1, .7 and 1.3
     used = {}
     for choice in "cs0":
         outcome = run_any(managed(spec, f"{manager}-{choice}"), walk[:60])
@@ -125,7 +127,7 @@ def test_of_several_types_a_sizing_manager_uses_its_own_only(manager: str, walk:
 
 
 def test_the_bucket_refuses_what_granting_all_grants(walk: Floats) -> None:
-    spec = Spec(policy="threshold-c", application="pipeline", infrastructure="A:1", threshold=0.3)
+    spec = OneOperator(policy="threshold-c", application="pipeline", infrastructure="A:1", threshold=0.3)
     changed = {
         policy: run_any(managed(spec, policy), walk).reconfigurations_pct
         for policy in ("grant-all", "token-bucket")
@@ -134,7 +136,7 @@ def test_the_bucket_refuses_what_granting_all_grants(walk: Floats) -> None:
 
 
 def test_a_centralised_manager_wants_one_type_of_node() -> None:
-    spec = Spec(policy="fixed", application="pipeline", infrastructure="A:3")
+    spec = OneOperator(policy="fixed", application="pipeline", infrastructure="A:3")
     with pytest.raises(InputError, match="infrastructure 'A:3' has 3"):
         run_any(managed(spec, "centralised"), np.full(5, 100.0))
 
@@ -144,7 +146,7 @@ def test_a_policy_can_be_tuned_if_the_objective_changes_how_it_is_built(policy: 
     """`tuned` sets what operators strive for; a policy built the same for any objective ignores it."""
     memories = []
     for slo_s in (0.02, 0.06):
-        spec = Spec(policy=policy, infrastructure="A:1", slo_s=slo_s, max_replicas=4, levels=10)
+        spec = OneOperator(policy=policy, infrastructure="A:1", slo_s=slo_s, max_replicas=4, levels=10)
         rates = np.linspace(10.0, 500.0, 50)
         built = build_policy(operator_of(spec, rates, rates, np.random.default_rng(1)))
         memories.append(snapshot(built.initial()))
@@ -153,10 +155,10 @@ def test_a_policy_can_be_tuned_if_the_objective_changes_how_it_is_built(policy: 
 
 
 def test_the_tuned_manager_keeps_bounds_within_every_path(walk: Floats) -> None:
-    spec = Spec(policy="vi", application="multi-sink", infrastructure="A:1", pause_s=10.0, levels=10)
+    spec = OneOperator(policy="vi", application="multi-sink", infrastructure="A:1", pause_s=10.0, levels=10)
     setting = Setting(
         spec=spec,
-        application=application_named("multi-sink", 10),
+        application=application_entry("multi-sink").graph(10),
         where=scenario("A:1", spec.variant),
         delays_s={},
         rates=walk,
@@ -169,12 +171,12 @@ def test_the_tuned_manager_keeps_bounds_within_every_path(walk: Floats) -> None:
 
 def test_the_tuned_manager_shares_out_what_constant_delays_leave(walk: Floats) -> None:
     """top-routes: 40 of 250 ms pass in globalRank whatever is done, and its bound holds them on top."""
-    spec = Spec(
+    spec = OneOperator(
         policy="drs-c", application="top-routes", infrastructure="A:1", slo_s=0.25, application_policy="tuned"
     )
     setting = Setting(
         spec=spec,
-        application=application_named("top-routes", 10),
+        application=application_entry("top-routes").graph(10),
         where=scenario("A:1", spec.variant),
         delays_s=constant_delays_s("top-routes"),
         rates=walk[:30],
@@ -189,14 +191,14 @@ def test_the_tuned_manager_shares_out_what_constant_delays_leave(walk: Floats) -
 @pytest.mark.parametrize("policy", ["drs-c", "lohrmann-s", "tuned", "token-bucket"])
 def test_delays_longer_than_the_objective_are_told_with_the_path_they_are_on(policy: str) -> None:
     """top-routes: 40 ms of delay and 6.5 ms of service, 5 on nodes of speedup 1.3."""
-    spec = Spec(policy="ql-pds", application="top-routes", infrastructure="A:3", slo_s=0.020)
+    spec = OneOperator(policy="ql-pds", application="top-routes", infrastructure="A:3", slo_s=0.020)
     with pytest.raises(InputError, match=r"globalRank takes 45 ms .* objective of 20 ms"):
         run_any(managed(spec, policy), np.full(5, 100.0))
 
 
 @pytest.mark.parametrize("manager", ["drs", "lohrmann"])
 def test_a_sizing_manager_counts_delays_and_its_own_nodes_against_the_whole_objective(manager: str) -> None:
-    spec = Spec(policy="fixed", application="top-routes", infrastructure="A:3", slo_s=0.046)
+    spec = OneOperator(policy="fixed", application="top-routes", infrastructure="A:3", slo_s=0.046)
     with pytest.raises(InputError, match=r"takes 49\.2\d* ms .* type 'a2', .* objective of 46 ms"):
         run_any(managed(spec, f"{manager}-c"), np.full(5, 100.0))
     assert run_any(managed(spec, f"{manager}-s"), np.full(5, 100.0)).slots == 5
@@ -205,13 +207,13 @@ def test_a_sizing_manager_counts_delays_and_its_own_nodes_against_the_whole_obje
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Spec(policy="fixed", application_policy="drs-c"), "application policy 'drs-c'"),
-        (lambda: Spec(policy="fixed", path_slo_s=((("a",), 0.05),)), "path limits"),
+        (lambda: OneOperator(policy="fixed", application_policy="drs-c"), "application policy 'drs-c'"),
+        (lambda: OneOperator(policy="fixed", path_slo_s=((("a",), 0.05),)), "path limits"),
         (lambda: managed(DIAMOND, "drs-c", -1.0), "pause of -1 s"),
         (lambda: managed(DIAMOND, "drs-c", inf), "pause of inf s"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(build: Callable[[], Spec], message: str) -> None:
+def test_settings_that_make_no_sense_are_refused(build: Callable[[], OneOperator], message: str) -> None:
     with pytest.raises(InputError, match=message):
         build()
 
@@ -228,7 +230,7 @@ def test_names_say_who_decides() -> None:
 
 
 def test_a_path_with_a_tighter_limit_is_late_more_often(walk: Floats) -> None:
-    spec = Spec(policy="threshold-c", application="multi-sink", infrastructure="A:1")
+    spec = OneOperator(policy="threshold-c", application="multi-sink", infrastructure="A:1")
     tight = replace(spec, path_slo_s=((("root", "short"), 0.006),))
     for policy in (None, "grant-all"):
         loose_run, tight_run = (
@@ -238,5 +240,5 @@ def test_a_path_with_a_tighter_limit_is_late_more_often(walk: Floats) -> None:
 
 
 def test_without_an_application_policy_nothing_changes(walk: Floats) -> None:
-    spec = Spec(policy="threshold-c", application="pipeline")
-    assert replace(run_any(spec, walk), seconds=0.0) == replace(run_spec(spec, walk), seconds=0.0)
+    spec = OneOperator(policy="threshold-c", application="pipeline")
+    assert replace(run_any(spec, walk), seconds=0.0) == replace(run(spec, walk), seconds=0.0)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.apps.paper_graphs import GRAPHS, graph_named
+from penstock.apps.registry import application_entry
 from penstock.compiled import Floats
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
@@ -17,9 +17,9 @@ from penstock.perf.latency import equal_shares
 from penstock.perf.queueing import m_g_1
 from penstock.policy.operator.fixed import Fixed
 from penstock.runtimes.sim.episode import World
-from penstock.runtimes.sim.network import ManagedOperator, run_application
-from penstock.simulation.play import run_graph, run_spec
-from penstock.simulation.spec import Shift, Spec
+from penstock.runtimes.sim.graph import ManagedOperator, run_application
+from penstock.simulation.play import run, run_graph
+from penstock.simulation.spec import OneOperator, Shift
 
 ONE_TYPE = (NodeType(name="only", speedup=1.0, price=1.0),)
 
@@ -83,7 +83,7 @@ def test_as_published_latency_ignores_upstream_saturation() -> None:
 
 
 def test_a_diamond_is_as_slow_as_its_slowest_branch() -> None:
-    graph = graph_named("diamond", 8)
+    graph = application_entry("diamond").graph(8)
     operators = {operator.name: managed(operator, 4) for operator in graph.operators}
     ran = run_application(graph, Objective(response_time_s=0.05), operators, np.array([120.0]))
     branch = max(response(graph.operator(name), 120.0, 4) for name in ("slow", "middle", "fast"))
@@ -92,35 +92,35 @@ def test_a_diamond_is_as_slow_as_its_slowest_branch() -> None:
     assert ran.response_time_s[0] == pytest.approx(branch + ends)
 
 
-@pytest.mark.parametrize("application", list(GRAPHS))
+@pytest.mark.parametrize("application", list(("pipeline", "diamond", "multi-sink")))
 def test_every_graph_runs_under_every_kind_of_manager(application: str, walk: Floats) -> None:
     for policy in ("threshold-c", "ql-pds-plus"):
-        outcome = run_spec(Spec(policy=policy, application=application), walk, with_history=True)
+        outcome = run(OneOperator(policy=policy, application=application), walk, with_history=True)
         assert outcome.slots == walk.size
         assert outcome.history is not None
         assert outcome.history.cost.mean() == pytest.approx(outcome.avg_cost)
 
 
 def test_price_changes_are_refused_for_applications() -> None:
-    spec = Spec(policy="ql", application="pipeline")
+    spec = OneOperator(policy="ql", application="pipeline")
     with pytest.raises(InputError, match="pipeline"):
-        replace(spec, price_change=Shift(slot=1, factor=2))
+        replace(spec, price_shift=Shift(slot=1, factor=2))
 
 
 def test_bounds_and_weights_left_out_are_equal_shares_and_the_specifications(walk: Floats) -> None:
-    spec = Spec(policy="ql-pds-plus", application="multi-sink")
-    graph = graph_named("multi-sink", spec.max_replicas)
+    spec = OneOperator(policy="ql-pds-plus", application="multi-sink")
+    graph = application_entry("multi-sink").graph(spec.max_replicas)
     shares = equal_shares(graph, Objective(response_time_s=spec.slo_s))
-    usual = run_spec(spec, walk)
+    usual = run(spec, walk)
     given = run_graph(spec, graph, walk, bounds_s=shares, manager_weights=spec.weights)
     assert replace(given, seconds=usual.seconds) == usual
 
 
 def test_managers_strive_for_their_own_bounds_and_weights(walk: Floats) -> None:
-    spec = Spec(policy="vi", application="pipeline", infrastructure="A:1")
-    graph = graph_named("pipeline", spec.max_replicas)
+    spec = OneOperator(policy="vi", application="pipeline", infrastructure="A:1")
+    graph = application_entry("pipeline").graph(spec.max_replicas)
     lazy = Weights(performance=0.05, resources=0.05, reconfiguration=0.90)
-    usual = run_spec(spec, walk)
+    usual = run(spec, walk)
     still = run_graph(spec, graph, walk, manager_weights=lazy)
     assert still.reconfigurations_pct < usual.reconfigurations_pct / 4
     # accounted with the specification's weights, not with the managers'
@@ -132,28 +132,30 @@ def test_managers_strive_for_their_own_bounds_and_weights(walk: Floats) -> None:
 
 
 def test_a_missing_bound_is_an_error_that_names_the_operator(walk: Floats) -> None:
-    spec = Spec(policy="ql-pds-plus", application="pipeline")
+    spec = OneOperator(policy="ql-pds-plus", application="pipeline")
     with pytest.raises(InputError, match="'third'"):
-        run_graph(spec, graph_named("pipeline", 10), walk, bounds_s={"first": 0.01, "second": 0.01})
+        run_graph(
+            spec, application_entry("pipeline").graph(10), walk, bounds_s={"first": 0.01, "second": 0.01}
+        )
 
 
 def test_as_published_every_operator_of_an_application_is_timed_at_the_sources_rate() -> None:
     """The diamond's join receives three copies of the stream; the published simulator ignores that."""
     rates = np.full(3, 120.0)
-    spec = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=1.0)
-    ours = run_spec(spec, rates, with_history=True).history
-    published = run_spec(replace(spec, as_published=True), rates, with_history=True).history
+    spec = OneOperator(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=1.0)
+    ours = run(spec, rates, with_history=True).history
+    published = run(replace(spec, as_published=True), rates, with_history=True).history
     assert ours is not None
     assert published is not None
-    join = graph_named("diamond", 10).operator("join")
+    join = application_entry("diamond").graph(10).operator("join")
     expected = response(join, 360.0, 4) - response(join, 120.0, 4)
     assert ours.response_time_s[-1] - published.response_time_s[-1] == pytest.approx(expected)
 
 
 def test_the_replicas_of_all_operators_are_counted_once() -> None:
     """Five operators: one replica each in the first slot, four each from then on."""
-    spec = Spec(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=1.0)
-    outcome = run_spec(spec, np.full(4, 50.0), with_history=True)
+    spec = OneOperator(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=1.0)
+    outcome = run(spec, np.full(4, 50.0), with_history=True)
     assert outcome.history is not None
     assert outcome.history.replicas.tolist() == [5, 20, 20, 20]
     assert outcome.replicas_by_type == (20.0,)  # after each decision
@@ -162,6 +164,6 @@ def test_the_replicas_of_all_operators_are_counted_once() -> None:
 
 
 def test_an_objective_the_fastest_node_cannot_meet_is_refused(walk: Floats) -> None:
-    spec = Spec(policy="threshold-c", application="pipeline", slo_s=0.0058, infrastructure="A:3")
+    spec = OneOperator(policy="threshold-c", application="pipeline", slo_s=0.0058, infrastructure="A:3")
     with pytest.raises(InputError, match=r"path first-second-third takes 5\.897 ms .*speedup 1\.3"):
-        run_spec(spec, walk)
+        run(spec, walk)

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow
 import pytest
 
-from penstock.apps.pacing import SCHEMA, node_speed, paced, pieces, service_times, uniform, work
-from penstock.apps.paper_graphs import GRAPHS, graph_named
+from penstock.apps.paced.form import SCHEMA, node_speed, paced, pieces, service_times, uniform, work
+from penstock.apps.registry import application_entry
 from penstock.apps.top_routes.graph import top_routes_graph
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
@@ -79,9 +79,9 @@ def test_a_node_that_says_nothing_has_speed_one(monkeypatch: pytest.MonkeyPatch)
     assert node_speed() == 1.0
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", ("pipeline", "diamond", "multi-sink"))
 def test_the_application_has_the_shape_of_its_graph(name: str) -> None:
-    graph = graph_named(name, 3)
+    graph = application_entry(name).graph(3)
     app = paced(graph, objective=_OBJECTIVE)
     assert app.sources == {"source": SCHEMA}
     assert {(stream.origin, stream.target) for stream in app.graph().streams} == {
@@ -93,4 +93,4 @@ def test_what_cannot_be_paced_is_named() -> None:
     with pytest.raises(InputError, match=r"filterByCoordinates.*selectivity"):
         paced(top_routes_graph(), objective=_OBJECTIVE)
     with pytest.raises(InputError, match="slowdown 0"):
-        paced(graph_named("pipeline", 1), objective=_OBJECTIVE, slowdown=0)
+        paced(application_entry("pipeline").graph(1), objective=_OBJECTIVE, slowdown=0)

@@ -13,8 +13,9 @@ from pyarrow import parquet
 
 from penstock.apps.feeding.replayer import Replayer
 from penstock.apps.feeding.schedule import ByRates, ByTimes, Shape
-from penstock.apps.feeding.tuples import GeneratedTrips, Ids, RecordedTrips
+from penstock.apps.paced.ids import Ids
 from penstock.apps.top_routes.query import END_LINE
+from penstock.apps.top_routes.trips import GeneratedTrips, RecordedTrips
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.runtimes.spark.feed import Feed

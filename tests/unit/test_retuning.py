@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock.live.brain import Brain
+from penstock.simulation.application_managers import APPLICATION_POLICIES, MODEL_FREE
+from penstock.simulation.controllers import PolicySpec, build_controller, header_of, operator_specs
 
-from penstock.apps.pacing import paced
+from penstock.apps.paced.form import paced
 from penstock.control.journal import Entry, Header, Noted, Retuned, Ticked, encoded, latest_header
 from penstock.control.plain_data import from_plain, to_plain
 from penstock.control.replay import replay
@@ -24,14 +27,11 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.journal_file import JournalFile, read_journal
-from penstock.live.brain import Brain
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
 from penstock.live.tuning import TunerProcess
 from penstock.policy.application.tuned import naive
 from penstock.runtimes.spark.cluster import NodeKind
-from penstock.simulation.application_managers import APPLICATION_POLICIES, MODEL_FREE
-from penstock.simulation.controllers import PolicySpec, build_controller, header_of, operator_specs
 from penstock.training.retuning import configuration_of, is_tuned, job_of, moved, tuned
 
 # At 100 tuples/s one replica of `second` is busy at .8: 8 / (1 - .8) = 40 ms (M/M/1), two make it

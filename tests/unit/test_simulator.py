@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
 
 from penstock.bench import plain_python as plain
 from penstock.bench.simulator import plain_twin
@@ -21,10 +22,9 @@ from penstock.domain.observation import OperatorObservation
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.application.grant_all import GrantAll
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
-from penstock.simulation.play import first_deployment, run_spec, run_specs, world_of
+from penstock.simulation.play import first_deployment, run, run_all, world_of
 from penstock.simulation.presets import FirstReplica
-from penstock.simulation.spec import Shift, Spec
+from penstock.simulation.spec import OneOperator, Shift
 
 published = partial(Spec, as_published=True)
 
@@ -52,7 +52,7 @@ def test_the_kernel_and_plain_python_take_the_same_decisions(
     spec = published(policy=policy, infrastructure=infrastructure, max_replicas=6, seed=4)
     setting, twin, first = plain_twin(spec, walk)
     expected = plain.simulate(setting, twin, walk.tolist(), first)
-    outcome = run_spec(spec, walk)
+    outcome = run(spec, walk)
     assert round(outcome.violations_pct * walk.size / 100) == expected.violations
     assert round(outcome.reconfigurations_pct * walk.size / 100) == expected.reconfigurations
     assert outcome.resource_cost * walk.size == pytest.approx(expected.resources, rel=1e-12)
@@ -63,7 +63,7 @@ def test_the_equations_update_is_the_plain_one_too(policy: str, walk: Floats) ->
     spec = published(policy=policy, max_replicas=6, published_updates=False)
     setting, twin, first = plain_twin(spec, walk)
     expected = plain.simulate(setting, twin, walk.tolist(), first)
-    assert round(run_spec(spec, walk).reconfigurations_pct * walk.size / 100) == expected.reconfigurations
+    assert round(run(spec, walk).reconfigurations_pct * walk.size / 100) == expected.reconfigurations
 
 
 @pytest.mark.parametrize("policy", list(POLICIES))
@@ -71,7 +71,7 @@ def test_live_decisions_are_those_of_the_batch(policy: str, walk: Floats) -> Non
     """The control loop, one observation at a time, against the compiled episode."""
     rates = walk[:300]
     spec = published(policy=policy, max_replicas=6)
-    batch = run_spec(spec, rates, training=rates, with_history=True)
+    batch = run(spec, rates, training=rates, with_history=True)
     model_rng, policy_rng = np.random.default_rng(spec.seed).spawn(2)
     op = operator_of(spec, rates, rates, model_rng)
     manager = build_policy(op)
@@ -114,11 +114,11 @@ def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> N
     mean, busy = 1 / 180, 170 / 180
     late = mean + 170 * 1.5 * mean**2 / (2 * (1 - busy))
     assert late > 0.05
-    spec = Spec(policy="threshold-0", infrastructure="A:1", first_replica=FirstReplica.FIRST)
-    before = run_spec(replace(spec, as_published=True), rates, with_history=True)
+    spec = OneOperator(policy="threshold-0", infrastructure="A:1", first_replica=FirstReplica.FIRST)
+    before = run(replace(spec, as_published=True), rates, with_history=True)
     assert (before.violations_pct, before.reconfigurations_pct) == (50.0, 50.0)
     assert before.resource_cost == (1 + 2) / 2  # charged before the decision
-    after = run_spec(spec, rates)
+    after = run(spec, rates)
     assert after.resource_cost == (2 + 2) / 2  # charged after it
     assert before.history is not None
     # C_max as published: 10 replicas x the largest speedup of all ten types (2.0).
@@ -129,8 +129,10 @@ def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> N
 @pytest.mark.parametrize("as_published", [False, True])
 @pytest.mark.parametrize("application", [None, "pipeline"])
 def test_a_history_adds_up_to_the_outcome(as_published: bool, application: str | None, walk: Floats) -> None:
-    spec = Spec(policy="ql-pds", infrastructure="A:2", as_published=as_published, application=application)
-    outcome = run_spec(spec, walk, with_history=True)
+    spec = OneOperator(
+        policy="ql-pds", infrastructure="A:2", as_published=as_published, application=application
+    )
+    outcome = run(spec, walk, with_history=True)
     happened = outcome.history
     assert happened is not None
     assert happened.resources.mean() == pytest.approx(outcome.resource_cost)
@@ -141,32 +143,34 @@ def test_a_history_adds_up_to_the_outcome(as_published: bool, application: str |
 
 def test_the_paper_normalises_by_the_types_on_offer() -> None:
     rates = np.full(10, 10.0)
-    still = Spec(policy="fixed", infrastructure="A:3", replicas=1)
-    cheapest = run_spec(still, rates)
+    still = OneOperator(policy="fixed", infrastructure="A:3", replicas=1)
+    cheapest = run(still, rates)
     assert cheapest.avg_cost == pytest.approx(0.2 * 0.7 / (10 * 1.3))
 
 
 def test_results_do_not_depend_on_the_number_of_threads(walk: Floats) -> None:
-    jobs = [(Spec(policy=policy, seed=seed), walk, None) for policy in ("ql", "ql-fa") for seed in range(4)]
+    jobs = [
+        (OneOperator(policy=policy, seed=seed), walk, None) for policy in ("ql", "ql-fa") for seed in range(4)
+    ]
 
     def costs(threads: int) -> list[float]:
-        return [outcome.avg_cost for outcome in run_specs(jobs, threads=threads)]
+        return [outcome.avg_cost for outcome in run_all(jobs, threads=threads)]
 
     assert costs(1) == costs(4)
 
 
 def test_another_seed_is_another_run_and_the_same_seed_the_same(walk: Floats) -> None:
     def cost(seed: int) -> float:
-        return run_spec(Spec(policy="ql", seed=seed), walk).avg_cost
+        return run(OneOperator(policy="ql", seed=seed), walk).avg_cost
 
     assert cost(1) == cost(1) != cost(2)
 
 
 def test_prices_that_rise_are_paid_and_known_to_learners() -> None:
     rates = np.full(400, 60.0)
-    calm = run_spec(published(policy="ql-pds"), rates, with_history=True)
-    shocked = run_spec(
-        published(policy="ql-pds", price_change=Shift(slot=200, factor=100)), rates, with_history=True
+    calm = run(published(policy="ql-pds"), rates, with_history=True)
+    shocked = run(
+        published(policy="ql-pds", price_shift=Shift(slot=200, factor=100)), rates, with_history=True
     )
     assert calm.history is not None
     assert shocked.history is not None
@@ -177,10 +181,8 @@ def test_prices_that_rise_are_paid_and_known_to_learners() -> None:
 
 
 def test_a_plan_made_off_line_does_not_hear_of_new_prices(walk: Floats) -> None:
-    calm = run_spec(published(policy="vi"), walk, with_history=True)
-    shocked = run_spec(
-        published(policy="vi", price_change=Shift(slot=2000, factor=100)), walk, with_history=True
-    )
+    calm = run(published(policy="vi"), walk, with_history=True)
+    shocked = run(published(policy="vi", price_shift=Shift(slot=2000, factor=100)), walk, with_history=True)
     assert calm.history is not None
     assert shocked.history is not None
     assert calm.history.replicas.tolist() == shocked.history.replicas.tolist()
@@ -189,7 +191,7 @@ def test_a_plan_made_off_line_does_not_hear_of_new_prices(walk: Floats) -> None:
 
 def test_ten_node_types_with_twenty_replicas_run_on_hashed_tables(walk: Floats) -> None:
     for policy in ("ql", "ql-pds", "ql-pds-plus", "threshold-c", "ql-fa"):
-        outcome = run_spec(Spec(policy=policy, infrastructure="A:10", max_replicas=20), walk)
+        outcome = run(OneOperator(policy=policy, infrastructure="A:10", max_replicas=20), walk)
         assert outcome.slots == walk.size
         assert 0 < outcome.avg_cost < 1
 
@@ -197,4 +199,4 @@ def test_ten_node_types_with_twenty_replicas_run_on_hashed_tables(walk: Floats) 
 @pytest.mark.parametrize("rates", [[1.0, np.nan], [-1.0], [], [[1.0, 2.0]]])
 def test_what_is_no_trace_is_refused_in_python_too(rates: list[float]) -> None:
     with pytest.raises(InputError, match="trace 'rates'"):
-        run_spec(Spec(policy="threshold-c"), np.array(rates))
+        run(OneOperator(policy="threshold-c"), np.array(rates))

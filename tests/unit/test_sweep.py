@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from penstock.domain.errors import InputError
-from penstock.simulation.play import run_spec
-from penstock.simulation.spec import Spec
+from penstock.simulation.play import run
+from penstock.simulation.spec import OneOperator
 from penstock.simulation.sweep import (
     CHUNK,
     Cell,
@@ -28,7 +28,7 @@ from penstock.simulation.sweep import (
 RATES = np.abs(np.random.default_rng(5).normal(300, 100, 400)).round()
 WORKLOAD = SweptTrace(trace="small", rates=RATES, training=RATES)
 CELLS = grid(
-    Spec(policy="fixed"),
+    OneOperator(policy="fixed"),
     WORKLOAD,
     policies=("threshold-c", "ql"),
     infrastructures=("A:3", "B:3"),
@@ -62,7 +62,7 @@ def test_a_cell_s_name_changes_with_its_specification_and_its_trace() -> None:
     other = SweptTrace(trace="small", rates=RATES + 1, training=RATES)
     assert Cell(spec=cell.spec, trace="renamed", workload=cell.workload).name == cell.name
     assert Cell(spec=cell.spec, trace="small", workload=other.digest).name != cell.name
-    assert Cell(spec=Spec(policy="ql", beta=0.5), trace="small", workload=cell.workload).name not in {
+    assert Cell(spec=OneOperator(policy="ql", beta=0.5), trace="small", workload=cell.workload).name not in {
         each.name for each in CELLS
     }
 
@@ -72,7 +72,7 @@ def test_the_table_holds_the_numbers_and_the_whole_specification(tmp_path: Path)
     rows = {row["cell"]: row for row in read_table(tmp_path / "table").to_pylist()}
     assert rows.keys() == {cell.name for cell in CELLS}
     for cell in CELLS:
-        row, alone = rows[cell.name], run_spec(cell.spec, RATES, training=RATES)
+        row, alone = rows[cell.name], run(cell.spec, RATES, training=RATES)
         assert row["avg_cost"] == alone.avg_cost
         assert row["violations_pct"] == alone.violations_pct
         assert row["replicas_by_type"] == list(alone.replicas_by_type)
@@ -105,7 +105,7 @@ def test_an_interrupted_sweep_started_again_does_only_the_rest(tmp_path: Path) -
 
 
 def test_a_failed_cell_is_told_with_its_error_and_tried_again_next_time(tmp_path: Path) -> None:
-    broken = Cell(spec=Spec(policy="no-such-policy"), trace="small", workload=WORKLOAD.digest)
+    broken = Cell(spec=OneOperator(policy="no-such-policy"), trace="small", workload=WORKLOAD.digest)
     for _ in range(2):
         failed = sweep([broken, *CELLS], one_by_one, tmp_path / "table")
         assert [each.cell.name for each in failed] == [broken.name]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from penstock.simulation.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 
 from penstock.bench.figure import Figure
 from penstock.control.journal import Ticked
@@ -16,7 +17,6 @@ from penstock.domain.observation import ApplicationObservation, OperatorObservat
 from penstock.journal_file import JournalFile
 from penstock.papers.claims import Claim, Findings
 from penstock.papers.reproductions import Reproduction
-from penstock.simulation.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -299,7 +299,7 @@ def test_an_output_that_cannot_be_written_is_named_before_the_work(
         raise AssertionError("the work began")
 
     monkeypatch.setattr("penstock.cli.simulate.run_any", worked)
-    monkeypatch.setattr("penstock.cli.compare.run_specs", worked)
+    monkeypatch.setattr("penstock.cli.compare.run_all", worked)
     (tmp_path / "taken").write_text("a file")
     for words in (("simulate", "--history"), ("compare", "--out")):
         status, _, err = run(words[0], "--trace", trace, words[1], tmp_path / "taken" / "x")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import Generator
+from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
 from safety_cases import ONE_TYPE, app, one, only
 
 from penstock.compiled import Floats
@@ -33,9 +34,8 @@ from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.threshold import Threshold
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
 from penstock.simulation.play import first_deployment, world_of
-from penstock.simulation.spec import Spec
+from penstock.simulation.spec import OneOperator
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def test_operator_managers_run_at_their_own_pace() -> None:
 
 
 def simulated(policy: str, rates: Floats) -> tuple[Controller, ControllerMemory, SimulatedOperator]:
-    spec = Spec(policy=policy, max_replicas=5, seed=3)
+    spec = OneOperator(policy=policy, max_replicas=5, seed=3)
     op = operator_of(spec, rates, rates, np.random.default_rng(2))
     manager = build_policy(op)
     controller = Controller(

@@ -27,7 +27,7 @@ def heinze(*, target: float = 0.75, as_published: bool = False) -> Heinze:
         deployments=SPACE,
         node_choice=NodeChoice.FIRST,
         target=target,
-        as_published=as_published,
+        published_updates=as_published,
     )
 
 

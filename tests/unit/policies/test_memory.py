@@ -5,18 +5,18 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from penstock.simulation.catalogue import Policy, build_policy, operator_of
 
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.perf.deployments import with_types
 from penstock.policy.memory import Learned, learned, with_learned
-from penstock.simulation.catalogue import Policy, build_policy, operator_of
-from penstock.simulation.spec import Spec
+from penstock.simulation.spec import OneOperator
 
-SPEC = Spec(policy="ql-pds-plus", max_replicas=4)
+SPEC = OneOperator(policy="ql-pds-plus", max_replicas=4)
 
 
-def built(spec: Spec = SPEC, rates: Floats | None = None) -> Policy:
+def built(spec: OneOperator = SPEC, rates: Floats | None = None) -> Policy:
     rates = np.full(50, 300.0) if rates is None else rates
     return build_policy(operator_of(spec, rates, rates, np.random.default_rng(1)))
 

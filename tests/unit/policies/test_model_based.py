@@ -37,7 +37,7 @@ def model_based(
         problem=problem_of(space, levels=levels, max_rate=100.0 * levels),
         gamma=GAMMA,
         rates=rates,
-        as_published=as_published,
+        published_updates=as_published,
     )
 
 

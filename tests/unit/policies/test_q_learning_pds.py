@@ -41,7 +41,7 @@ def pds_learning(
         believed=believed,
         gamma=0.5,
         rates=HALVING,
-        as_published=as_published,
+        published_updates=as_published,
     )
 
 

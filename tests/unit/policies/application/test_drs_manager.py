@@ -6,7 +6,7 @@ from math import factorial, inf
 import numpy as np
 import pytest
 
-from penstock.apps.paper_graphs import graph_named
+from penstock.apps.registry import application_entry
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas
@@ -82,7 +82,7 @@ DIAMOND_VISITS = (1, 1, 1, 1, 3)
 @pytest.mark.parametrize("limit_ms", [14.0, 16.0, 20.0, 40.0, 200.0])
 @pytest.mark.parametrize("rate", [100.0, 390.0])
 def test_no_other_allocation_meets_the_limit_with_fewer(rate: float, limit_ms: float) -> None:
-    app = graph_named("diamond", 4)
+    app = application_entry("diamond").graph(4)
 
     def total_sojourn(counts: tuple[int, ...]) -> float:
         return sum(
@@ -191,17 +191,17 @@ def test_what_runs_on_other_nodes_is_exchanged_for_the_chosen_type_but_not_as_pu
 
 
 def test_as_published_it_stops_at_stability() -> None:
-    app = graph_named("pipeline", 10)  # 1000, 300 and 300 tuples/s
+    app = application_entry("pipeline").graph(10)  # 1000, 300 and 300 tuples/s
     assert first_sizes(drs(app, 0.008, as_published=True), 620.0) == {"first": 1, "second": 3, "third": 3}
 
 
 def test_when_nothing_is_enough_everything_is_asked_for() -> None:
-    app = graph_named("pipeline", 3)
+    app = application_entry("pipeline").graph(3)
     assert first_sizes(drs(app, 0.05), 5000.0) == {"first": 3, "second": 3, "third": 3}
 
 
 def test_without_the_rate_of_the_sources_nothing_is_changed() -> None:
-    app = graph_named("pipeline", 3)
+    app = application_entry("pipeline").graph(3)
     policy = drs(app, 0.05)
     running = {o.name: Replicas((1, 0, 0)) for o in app.operators}
     memory = policy.initial()
@@ -214,12 +214,12 @@ def test_without_the_rate_of_the_sources_nothing_is_changed() -> None:
 
 def test_a_limit_no_node_can_meet_is_refused() -> None:
     with pytest.raises(InputError, match=r"path first-second-third takes 3\.833 ms"):
-        drs(graph_named("pipeline", 3), 0.0038)
+        drs(application_entry("pipeline").graph(3), 0.0038)
 
 
 def test_a_limit_the_chosen_type_cannot_meet_is_refused_by_its_name_but_not_as_published() -> None:
     """Services of 1, 3.33 and 3.33 ms: 7.667 at speedup 1, 3.833 at 2, 15.33 at a half."""
-    app = graph_named("pipeline", 3)
+    app = application_entry("pipeline").graph(3)
     drs(app, 0.010, NodeChoice.FIRST)
     drs(app, 0.005, NodeChoice.FASTEST)
     with pytest.raises(InputError, match=r"takes 7\.667 ms .* type 't0', the only one used \(speedup 1\)"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_drs_manager import TYPES, observed
 
-from penstock.apps.paper_graphs import graph_named
+from penstock.apps.registry import application_entry
 from penstock.domain.application import Application, Operator, Path, pipeline
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas
@@ -44,7 +44,7 @@ def sizes_at(policy: LohrmannManager, rate: float) -> dict[str, int]:
 @pytest.mark.parametrize("limit_ms", [8.0, 8.5, 10.0, 20.0, 50.0])
 @pytest.mark.parametrize("rate", [80.0, 290.0, 610.0])
 def test_a_path_gets_the_fewest_replicas_that_meet_its_limit(rate: float, limit_ms: float) -> None:
-    app = graph_named("pipeline", 8)
+    app = application_entry("pipeline").graph(8)
 
     def total(counts: tuple[int, ...]) -> float:
         parts = zip(app.operators, counts, strict=True)
@@ -63,7 +63,7 @@ LEFT, RIGHT, SHORT = ("root", "inner", "left"), ("root", "inner", "right"), ("ro
 
 
 def test_every_path_meets_its_own_limit_and_the_last_has_nothing_to_spare() -> None:
-    app = graph_named("multi-sink", 10)
+    app = application_entry("multi-sink").graph(10)
     limits: dict[Path, float] = {LEFT: 0.020, RIGHT: 0.012, SHORT: 0.006}
     sizes = sizes_at(lohrmann(app, Objective(response_time_s=None, per_path_s=limits)), 640.0)
 
@@ -133,7 +133,7 @@ def station(
 
 
 def test_as_published_a_measured_bottleneck_is_doubled_and_the_others_stay() -> None:
-    app = graph_named("pipeline", 10)
+    app = application_entry("pipeline").graph(10)
     policy = lohrmann(app, Objective(response_time_s=0.04), as_published=True)
     busy = {o.name: station(o.name, 650.0, o, running=2) for o in app.operators}
     busy["second"] = station("second", 650.0, app.operator("second"), utilisation=1.1, running=2)
@@ -142,7 +142,7 @@ def test_as_published_a_measured_bottleneck_is_doubled_and_the_others_stay() -> 
 
 def test_as_published_only_waiting_counts() -> None:
     """Service alone takes 7.7 ms of the 8; the published latency leaves it out and finds ample room."""
-    app = graph_named("pipeline", 10)
+    app = application_entry("pipeline").graph(10)
     limit = Objective(response_time_s=0.008)
     assert sizes_at(lohrmann(app, limit), 200.0)["second"] > 5
     assert sizes_at(lohrmann(app, limit, as_published=True), 200.0) == {"first": 1, "second": 2, "third": 1}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.apps.paper_graphs import GRAPHS, graph_named
+from penstock.apps.registry import application_entry
 from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights
@@ -29,13 +29,13 @@ OBJECTIVE = Objective(response_time_s=0.040)
 SEARCHES: dict[str, Search] = {"random": random_search, "bayesian": BayesianSearch(initial=3, candidates=100)}
 
 
-@pytest.mark.parametrize("application", list(GRAPHS))
+@pytest.mark.parametrize("application", list(("pipeline", "diamond", "multi-sink")))
 @given(seed=st.integers(0, 2**32), epsilon=st.floats(0.01, 0.2))
 @settings(max_examples=15, deadline=None)
 def test_sampled_bounds_sum_to_about_the_limit_along_every_path(
     application: str, seed: int, epsilon: float
 ) -> None:
-    graph = graph_named(application, 10)
+    graph = application_entry(application).graph(10)
     domain = LatencyShares(graph, OBJECTIVE, epsilon=epsilon)
     points = domain.sample(50, np.random.default_rng(seed))
     assert domain.contains(points).all()
@@ -50,15 +50,15 @@ def test_sampled_bounds_sum_to_about_the_limit_along_every_path(
 def test_samples_of_a_pipeline_are_spread_evenly_over_the_shares() -> None:
     # Shares that are uniform on the simplex have mean 1/3 and variance 1/18 (Dirichlet 1, 1, 1);
     # a band of 1 % around it changes little.
-    domain = LatencyShares(graph_named("pipeline", 10), OBJECTIVE, epsilon=0.01)
+    domain = LatencyShares(application_entry("pipeline").graph(10), OBJECTIVE, epsilon=0.01)
     points = domain.sample(6000, np.random.default_rng(3))
     assert points.mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.015)
     assert points.var(axis=0) == pytest.approx([1 / 18] * 3, rel=0.08)
 
 
-@pytest.mark.parametrize("application", list(GRAPHS))
+@pytest.mark.parametrize("application", list(("pipeline", "diamond", "multi-sink")))
 def test_the_naive_start_lies_among_the_allowed_shares(application: str) -> None:
-    graph = graph_named(application, 10)
+    graph = application_entry(application).graph(10)
     start = naive(graph, OBJECTIVE)
     domain = LatencyShares(graph, OBJECTIVE)
     point = domain.point(start.bounds_s)
@@ -68,7 +68,7 @@ def test_the_naive_start_lies_among_the_allowed_shares(application: str) -> None
 
 
 def test_points_outside_are_told_from_points_inside() -> None:
-    domain = LatencyShares(graph_named("pipeline", 10), OBJECTIVE)
+    domain = LatencyShares(application_entry("pipeline").graph(10), OBJECTIVE)
     asked = np.array([[0.3, 0.3, 0.4], [0.3, 0.3, 0.3], [0.4, 0.4, 0.3], [-0.1, 0.6, 0.5]])
     assert domain.contains(asked).tolist() == [True, False, False, False]
     weights = np.array([[0.3, 0.3, 0.4], [0.3, 0.3, 0.3], [0.02, 0.5, 0.48]])
@@ -130,7 +130,7 @@ def a_world(configuration: Configuration) -> Measured:
 @pytest.mark.parametrize("search", list(SEARCHES.values()), ids=list(SEARCHES))
 @pytest.mark.parametrize("seed", range(3))
 def test_algorithm_4_is_never_worse_than_its_start(search: Search, seed: int) -> None:
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     start = naive(graph, OBJECTIVE)
     manager = TunedManager(application=graph, objective=OBJECTIVE, search=search, budget=6, max_rounds=1)
     tuned = manager.tune(a_world, start, np.random.default_rng(seed))
@@ -140,7 +140,7 @@ def test_algorithm_4_is_never_worse_than_its_start(search: Search, seed: int) ->
 
 
 def test_algorithm_4_improves_bounds_and_weights_in_turns() -> None:
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     start = naive(graph, OBJECTIVE)
     assert not a_world(start).feasible  # 6 % violations
     manager = TunedManager(
@@ -154,7 +154,7 @@ def test_algorithm_4_improves_bounds_and_weights_in_turns() -> None:
 
 
 def test_the_number_of_evaluations_is_one_and_the_budget_for_every_phase() -> None:
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     asked: list[Configuration] = []
 
     def counted(configuration: Configuration) -> Measured:
@@ -175,7 +175,7 @@ def test_the_number_of_evaluations_is_one_and_the_budget_for_every_phase() -> No
 
 
 def test_a_phase_changes_bounds_or_weights_but_not_both() -> None:
-    graph = graph_named("diamond", 10)
+    graph = application_entry("diamond").graph(10)
     start = Candidate(configuration=naive(graph, OBJECTIVE), measured=Measured(cost=1.0))
     manager = TunedManager(application=graph, objective=OBJECTIVE, search=random_search, budget=4)
 
@@ -191,7 +191,7 @@ def test_a_phase_changes_bounds_or_weights_but_not_both() -> None:
 
 
 def test_it_stops_after_a_round_without_improvement_and_keeps_the_start() -> None:
-    graph = graph_named("pipeline", 10)
+    graph = application_entry("pipeline").graph(10)
     start = naive(graph, OBJECTIVE)
 
     def start_is_best(configuration: Configuration) -> Measured:
@@ -207,7 +207,7 @@ def test_it_stops_after_a_round_without_improvement_and_keeps_the_start() -> Non
 
 @pytest.mark.parametrize("search", list(SEARCHES.values()), ids=list(SEARCHES))
 def test_tuning_twice_with_the_same_seed_gives_the_same_candidates(search: Search) -> None:
-    graph = graph_named("multi-sink", 10)
+    graph = application_entry("multi-sink").graph(10)
 
     def some_world(configuration: Configuration) -> Measured:
         spread = float(np.var(list(configuration.bounds_s.values())))
@@ -263,5 +263,5 @@ def test_a_start_that_will_do_is_not_left_for_a_small_promise_but_one_that_will_
 
 def test_naive_weighs_everything_alike() -> None:
     third = 1 / 3
-    weights = naive(graph_named("diamond", 10), OBJECTIVE).weights
+    weights = naive(application_entry("diamond").graph(10), OBJECTIVE).weights
     assert weights == Weights(performance=third, resources=third, reconfiguration=third)
