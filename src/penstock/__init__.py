@@ -1,17 +1,130 @@
-"""Penstock keeps stream-processing applications inside their response-time objective at the lowest cost."""
+"""Penstock keeps stream-processing applications inside their response-time objective at the lowest cost.
 
-from typing import TYPE_CHECKING
+What people use stands here:
+
+    penstock.attach(spark, query, objective=...)   put a running Spark query under control
+    penstock.App                                   an application whose operators are scaled one by one
+    penstock.simulate(rates, policy=...)           try a policy on your own load, without Spark
+    penstock.compare(rates, policies=[...])        several of them, side by side
+    penstock.policies()                            what there is, with every parameter
+
+and what a policy of your own needs: `OperatorObservation`, `Hold`, `Scale`, `Param`,
+`operator_policy`, `application_policy` (docs/add-a-policy.md).
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy.typing as npt
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from penstock.domain.objective import Objective
+    from penstock.control.spec import Manager as Manager
+    from penstock.domain.decision import Decision as Decision
+    from penstock.domain.decision import Hold as Hold
+    from penstock.domain.decision import Scale as Scale
+    from penstock.domain.deployment import Replicas as Replicas
+    from penstock.domain.errors import InputError as InputError
+    from penstock.domain.infrastructure import NodeType as NodeType
+    from penstock.domain.objective import Objective as Objective
+    from penstock.domain.objective import Weights as Weights
+    from penstock.domain.observation import ApplicationObservation as ApplicationObservation
+    from penstock.domain.observation import OperatorObservation as OperatorObservation
+    from penstock.domain.request import Refused as Refused
+    from penstock.domain.request import Request as Request
+    from penstock.domain.request import ScaleIn as ScaleIn
+    from penstock.domain.request import ScaleOut as ScaleOut
+    from penstock.domain.request import Verdict as Verdict
     from penstock.live.attach import Attached
+    from penstock.policy.kernel import CompiledPolicy as CompiledPolicy
+    from penstock.policy.kernel import Seen as Seen
+    from penstock.policy.kernel import step_of as step_of
+    from penstock.policy.parameters import Param as Param
+    from penstock.policy.parameters import Value
+    from penstock.policy.registry import Entry
+    from penstock.policy.registry import application_policy as application_policy
+    from penstock.policy.registry import operator_policy as operator_policy
+    from penstock.runtimes.sim.gym import OperatorScalingEnv as OperatorScalingEnv
+    from penstock.runtimes.spark.topology import App as App
+    from penstock.simulation.result import SimulationResult as SimulationResult
 
 __version__ = "0.1.0"
+
+# Imported when first asked for, so that `import penstock` stays quick.
+_HOMES = {
+    "App": "penstock.runtimes.spark.topology",
+    "ApplicationObservation": "penstock.domain.observation",
+    "CompiledPolicy": "penstock.policy.kernel",
+    "Decision": "penstock.domain.decision",
+    "Hold": "penstock.domain.decision",
+    "InputError": "penstock.domain.errors",
+    "Manager": "penstock.control.spec",
+    "NodeType": "penstock.domain.infrastructure",
+    "Objective": "penstock.domain.objective",
+    "OperatorObservation": "penstock.domain.observation",
+    "OperatorScalingEnv": "penstock.runtimes.sim.gym",
+    "Param": "penstock.policy.parameters",
+    "Refused": "penstock.domain.request",
+    "Replicas": "penstock.domain.deployment",
+    "Request": "penstock.domain.request",
+    "Scale": "penstock.domain.decision",
+    "ScaleIn": "penstock.domain.request",
+    "ScaleOut": "penstock.domain.request",
+    "Seen": "penstock.policy.kernel",
+    "SimulationResult": "penstock.simulation.result",
+    "Verdict": "penstock.domain.request",
+    "Weights": "penstock.domain.objective",
+    "application_policy": "penstock.policy.registry",
+    "operator_policy": "penstock.policy.registry",
+    "step_of": "penstock.policy.kernel",
+}
+__all__ = [
+    "App",
+    "ApplicationObservation",
+    "CompiledPolicy",
+    "Decision",
+    "Hold",
+    "InputError",
+    "Manager",
+    "NodeType",
+    "Objective",
+    "OperatorObservation",
+    "OperatorScalingEnv",
+    "Param",
+    "Refused",
+    "Replicas",
+    "Request",
+    "Scale",
+    "ScaleIn",
+    "ScaleOut",
+    "Seen",
+    "SimulationResult",
+    "Verdict",
+    "Weights",
+    "__version__",
+    "application_policy",
+    "attach",
+    "compare",
+    "operator_policy",
+    "policies",
+    "simulate",
+    "step_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'penstock' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def attach(
@@ -19,13 +132,21 @@ def attach(
     query: "StreamingQuery",
     *,
     objective: "Objective",
-    policy: str = "threshold-c",
+    policy: "str | type" = "threshold-c",
+    parameters: "Mapping[str, Value] | None" = None,
     max_replicas: int = 10,
     interval_s: float = 10.0,
     advise: bool = False,
     journal: "Path | str | None" = None,
 ) -> "Attached":
-    """Put an existing streaming query on a standalone cluster under control; see docs/spark.md."""
+    """Put a running streaming query on a standalone cluster under control.
+
+    The query is not touched: its application gets more or fewer executors, from what Spark reports
+    of it. `advise=True` decides and explains, and changes nothing. `policy` is a name, `module:Class`
+    or a class of your own. `stop()` on what is returned leaves the query as it is. docs/spark.md.
+
+        attached = penstock.attach(spark, query, objective=penstock.Objective(response_time_s=5))
+    """
     from penstock.live.attach import attach as put_under_control
 
     return put_under_control(
@@ -33,8 +154,79 @@ def attach(
         query,
         objective=objective,
         policy=policy,
+        parameters=parameters,
         max_replicas=max_replicas,
         interval_s=interval_s,
         advise=advise,
         journal=journal,
     )
+
+
+def simulate(
+    rates: "npt.ArrayLike",
+    policy: "str | type" = "ql-pds-plus",
+    *,
+    parameters: "Mapping[str, Value] | None" = None,
+    training: "npt.ArrayLike | None" = None,
+    with_history: bool = False,
+    **settings: Any,
+) -> "SimulationResult":
+    """What a policy would have done, and cost, under these arrival rates (tuples/s, one a slot).
+
+    One operator by default: `service_rate` is what one replica on a node of speedup 1 can process,
+    `slo_s` the response time wanted, `max_rate` the highest rate learners tell apart,
+    `infrastructure` the node types on offer, `max_replicas`, `seed` and so on, as `penstock simulate`
+    has them. `application="diamond"` simulates a graph, `application_policy="token-bucket"` an
+    application under its managers. A keyword that does not apply is an error.
+
+        rates = numpy.loadtxt("my-rates.txt")
+        result = penstock.simulate(rates, "ql-pds-plus", service_rate=180, max_rate=650, slo_s=0.05)
+        print(result.avg_cost, result.violations_pct, result.mean_replicas)
+    """
+    from penstock.simulation.ask import simulated, simulation_of
+
+    spec = simulation_of(policy, parameters=parameters, **settings)
+    return simulated(rates, spec, training=training, with_history=with_history)
+
+
+def compare(
+    rates: "npt.ArrayLike",
+    policies: "Sequence[str | type | Manager]",
+    *,
+    seeds: int = 5,
+    threads: int | None = None,
+    with_history: bool = False,
+    **settings: Any,
+) -> "dict[str, list[SimulationResult]]":
+    """The same load under several policies: results by policy, the cheapest first.
+
+    Policies with chance in them run once per seed. `Manager(name=..., parameters=...)` sets
+    parameters; settings are those of `simulate`.
+
+        found = penstock.compare(rates, ["threshold-c", "ql-pds", "vi"], service_rate=180)
+        for policy, results in found.items():
+            print(policy, sum(one.avg_cost for one in results) / len(results))
+    """
+    from penstock.simulation.ask import compared
+
+    return compared(
+        rates,
+        policies,
+        seeds=seeds,
+        threads=threads or os.cpu_count() or 1,
+        with_history=with_history,
+        **settings,
+    )
+
+
+def policies() -> "dict[str, dict[str, Entry]]":
+    """Every policy there is, by level (operator, application, node) and name.
+
+    An entry has a `title`, `traits` and `parameters`, each with its default, help and bounds.
+
+        for name, entry in penstock.policies()["operator"].items():
+            print(name, entry.title, list(entry.parameters))
+    """
+    from penstock.policy.registry import Level, entries
+
+    return {level.value: entries(level) for level in Level}

@@ -1,87 +1,49 @@
-"""Every application policy keeps the contract."""
+"""Every application policy that is registered keeps the contract."""
 
 from typing import Any
 
 import numpy as np
+import pytest
 
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
-from penstock.perf.joint import joint_queues
 from penstock.policy.api import ApplicationPolicy
-from penstock.policy.application.centralised import (
-    CentralisedLearner,
-    CentralisedMdp,
-    application_problem,
-    joint_violation_costs,
-)
-from penstock.policy.application.drs import DrsManager
-from penstock.policy.application.grant_all import GrantAll
-from penstock.policy.application.lohrmann import LohrmannManager
-from penstock.policy.application.token_bucket import TokenBucket
-from penstock.policy.operator.node_choice import NodeChoice
-from penstock.policy.rl.problem import level_rates
+from penstock.policy.knowledge import ApplicationKnowledge
+from penstock.policy.registry import Level, entries, entry
 from penstock.testing.application_policy import APPLICATION, ApplicationPolicyContract
 
-OBJECTIVE = Objective(response_time_s=0.05)
-PROBLEM = application_problem(APPLICATION, OBJECTIVE, levels=5, max_rate=600.0)
-ONE_TYPE = (NodeType(name="node", speedup=1.0, price=1.0),)
+
+@pytest.fixture(params=list(entries(Level.APPLICATION)))
+def policy_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
-class TestGrantAll(ApplicationPolicyContract):
-    def make_policy(self) -> ApplicationPolicy[Any]:
-        return GrantAll()
-
-
-class TestTokenBucket(ApplicationPolicyContract):
-    def make_policy(self) -> ApplicationPolicy[Any]:
-        return TokenBucket(low_s=0.025, high_s=0.045, capacity=2)
-
-
-class TestCentralisedMdp(ApplicationPolicyContract):
-    def make_policy(self) -> ApplicationPolicy[Any]:
-        return CentralisedMdp(
-            application=APPLICATION,
-            objective=OBJECTIVE,
-            problem=PROBLEM,
-            transitions=np.full((5, 5), 0.2),
-            violation_costs=joint_violation_costs(PROBLEM, joint_queues(APPLICATION), level_rates(PROBLEM)),
-        )
-
-
-class TestCentralisedLearner(ApplicationPolicyContract):
-    def make_policy(self) -> ApplicationPolicy[Any]:
-        return CentralisedLearner(application=APPLICATION, objective=OBJECTIVE, problem=PROBLEM)
-
-
-class TestDrs(ApplicationPolicyContract):
+class TestEveryManager(ApplicationPolicyContract):
     as_published = False
 
-    def make_policy(self) -> ApplicationPolicy[Any]:
-        return DrsManager(
-            application=APPLICATION,
-            objective=OBJECTIVE,
-            node_types=ONE_TYPE,
-            node_choice=NodeChoice.FIRST,
-            as_published=self.as_published,
-        )
-
-
-class TestDrsAsPublished(TestDrs):
-    as_published = True
-
-
-class TestLohrmann(ApplicationPolicyContract):
-    as_published = False
+    @pytest.fixture(autouse=True)
+    def _named(self, policy_name: str) -> None:
+        self.name = policy_name
 
     def make_policy(self) -> ApplicationPolicy[Any]:
-        return LohrmannManager(
+        known = ApplicationKnowledge(
             application=APPLICATION,
-            objective=OBJECTIVE,
-            node_types=ONE_TYPE,
-            node_choice=NodeChoice.FIRST,
+            objective=Objective(response_time_s=0.05),
+            node_types=(NodeType(name="node", speedup=1.0, price=1.0),),
+            training=np.random.default_rng(1).uniform(0, 600, 500),
+            max_rate=600.0,
+            interval_s=60.0,
+            levels=5,
             as_published=self.as_published,
         )
+        policy: ApplicationPolicy[Any] = entry(Level.APPLICATION, self.name).build(known, {})
+        return policy
+
+    def test_only_one_that_decides_itself_has_decisions_of_its_own(self) -> None:
+        policy = self.make_policy()
+        verdict, _ = policy.grant(policy.initial(), [], self.seen(300.0, {"first": 1, "second": 1}))
+        assert bool(verdict.decisions) is entry(Level.APPLICATION, self.name).traits.decides_itself
 
 
-class TestLohrmannAsPublished(TestLohrmann):
+class TestEveryManagerAsPublished(TestEveryManager):
     as_published = True

@@ -1,27 +1,37 @@
 """What goes to the terminal: results on standard output, progress on standard error."""
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
+# rich is imported when something is printed: `--help` should not wait for it.
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
-# No markup: names of files and policies are shown as they are, square brackets and all.
-out = Console(highlight=False, markup=False)
-if not out.is_terminal:
-    out.width = 200  # rich takes a pipe for a terminal of 80 columns, and would cut figures off
-err = Console(stderr=True, highlight=False, markup=False)
+    out: Console
+    err: Console
+
+
+def __getattr__(name: str) -> "Console":
+    """`out` and `err`, made when first used."""
+    if name not in ("out", "err"):
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from rich.console import Console
+
+    # No markup: names of files and policies are shown as they are, square brackets and all.
+    console = Console(stderr=name == "err", highlight=False, markup=False)
+    if name == "out" and not console.is_terminal:
+        console.width = 200  # rich takes a pipe for a terminal of 80 columns, and would cut figures off
+    globals()[name] = console
+    return console
+
+
+def _this() -> Any:
+    """This module, through which its consoles are made."""
+    return sys.modules[__name__]
 
 
 def print_json(value: Any) -> None:
@@ -34,17 +44,30 @@ def json_text(value: Any) -> str:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
+    from rich import box
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
     for index, name in enumerate(header):
         table.add_column(name, justify="left" if index == 0 else "right", no_wrap=index == 0)
     for row in rows:
         table.add_row(*row)
-    out.print(table)
+    _this().out.print(table)
 
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator["Bar"]:
     """A bar on standard error while something long goes on."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    err = _this().err
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -59,14 +82,14 @@ def progress(what: str, total: int | None) -> Iterator["Bar"]:
 @contextmanager
 def busy(what: str) -> Iterator[None]:
     """A spinner on standard error while something goes on whose length is not known."""
-    with err.status(what):
+    with _this().err.status(what):
         yield
 
 
 class Bar:
     """One bar of a progress display."""
 
-    def __init__(self, bars: Progress, task: Any) -> None:
+    def __init__(self, bars: "Progress", task: Any) -> None:
         self._bars, self._task = bars, task
 
     def of(self, total: int) -> None:
@@ -84,4 +107,4 @@ class Bar:
 
 def complain(problem: Exception) -> None:
     """What went wrong, in one line however long it is."""
-    err.print(f"penstock: {problem}", soft_wrap=True, markup=False, highlight=False)
+    _this().err.print(f"penstock: {problem}", soft_wrap=True, markup=False, highlight=False)

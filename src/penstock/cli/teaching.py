@@ -14,7 +14,7 @@ class Teaching(TyperCommand):
         for parameter in self.params:
             text = getattr(parameter, "help", None)
             if text:
-                parameter.help = taught(text)  # type: ignore[attr-defined]
+                vars(parameter)["help"] = taught(text)
         super().format_help(ctx, formatter)
 
 

@@ -29,7 +29,7 @@ from penstock.domain.request import Migrate, Verdict
 from penstock.journal_file import JournalFile
 from penstock.live.controlling import Tape
 from penstock.policy.parameters import Value
-from penstock.policy.registry import Level, entries, load
+from penstock.policy.registry import Level, entries, known_as
 from penstock.runtimes.spark.executors import Executor, executors
 from penstock.runtimes.spark.measures import skew, utilisations, waits
 
@@ -162,7 +162,7 @@ def attach(
     query: "StreamingQuery",
     *,
     objective: Objective,
-    policy: str = "threshold-c",
+    policy: str | type = "threshold-c",
     parameters: Mapping[str, Value] | None = None,
     max_replicas: int = 10,
     interval_s: float = 10.0,
@@ -177,11 +177,12 @@ def attach(
         raise InputError("attach: spark.dynamicAllocation.enabled is true; it would undo every decision")
     if objective.response_time_s is None:
         raise InputError("attach: the objective has no response time")
-    manager = Manager(name=load(Level.OPERATOR, policy).name, parameters=parameters or {})
+    manager = Manager(name=known_as(Level.OPERATOR, policy).name, parameters=parameters or {})
     if manager.entry(Level.OPERATOR).traits.needs_model:
         model_free = [name for name, one in entries(Level.OPERATOR).items() if not one.traits.needs_model]
         raise InputError(
-            f"attach: policy '{policy}' needs a model of the operator; choose one of {', '.join(model_free)}"
+            f"attach: policy '{manager.name}' needs a model of the operator; "
+            f"choose one of {', '.join(model_free)}"
         )
     if not str(spark.sparkContext.master).startswith("spark://"):
         raise InputError(f"attach: master '{spark.sparkContext.master}'; a standalone cluster is needed")

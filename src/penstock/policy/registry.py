@@ -223,6 +223,16 @@ def load(level: Level, name: str) -> Entry:
     return _enter_as(level, name, found)
 
 
+def known_as(level: Level, policy: str | type) -> Entry:
+    """The entry of a policy that a program names, or whose class it has in hand."""
+    if isinstance(policy, str):
+        return load(level, policy)
+    for one in _entries[level].values():
+        if one.policy is policy:
+            return one
+    return _enter_as(level, _place(policy), policy)
+
+
 def load_any(name: str) -> Entry:
     """The same for a class of any level, in a process that is told only its name."""
     problems: list[str] = []

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from penstock.simulation.catalogue import believed_model, operator_of
 
+from penstock.simulation.one_operator import operator_of
 from penstock.simulation.play import run
 from penstock.simulation.presets import PAPER, PUBLISHED, Variant, scenario
 from penstock.simulation.spec import OneOperator
@@ -16,8 +16,8 @@ def told(seed: int, *, as_published: bool) -> tuple[float, list[float]]:
     """Believed over true service time, and believed over true speedups of A:6."""
     spec = OneOperator(policy="ql-pds-plus", infrastructure="A:6", as_published=as_published)
     rates = np.ones(3)
-    op = operator_of(spec, rates, rates, np.random.default_rng(seed))
-    believed = believed_model(op)
+    op = operator_of(spec, rates, rates, seed)
+    believed = op.believed
     ratios = believed.deployments.speedup / op.deployments.speedup
     return believed.queue.service_time_s / TRUE_SERVICE_S, ratios.tolist()
 

@@ -1,0 +1,91 @@
+"""Simulations as a Python program asks for them: keywords in, one of the closed set out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.control.spec import Manager
+from penstock.domain.errors import InputError
+from penstock.policy.parameters import Value
+from penstock.policy.registry import Level, known_as
+from penstock.simulation.play import run, run_all
+from penstock.simulation.result import SimulationResult
+from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph, Simulation
+
+Policy = str | type  # a name, `module:Class`, or the class itself
+
+
+def simulation_of(
+    policy: Policy,
+    *,
+    parameters: Mapping[str, Value] | None = None,
+    application: str | None = None,
+    application_policy: Policy | None = None,
+    **settings: Any,
+) -> Simulation:
+    """What these keywords describe; one that does not apply is an error that names it."""
+    kind = (
+        OneOperator
+        if application is None
+        else OperatorGraph
+        if application_policy is None
+        else ManagedApplication
+    )
+    given: dict[str, Any] = {
+        "policy": known_as(Level.OPERATOR, policy).name,
+        "parameters": dict(parameters or {}),
+        **({} if application is None else {"application": application}),
+        **(
+            {}
+            if application_policy is None
+            else {"application_policy": known_as(Level.APPLICATION, application_policy).name}
+        ),
+        **settings,
+    }
+    for name in given:
+        if name not in kind.__dataclass_fields__:
+            known = ", ".join(field for field in kind.__dataclass_fields__ if field not in ("policy",))
+            raise InputError(f"simulate: '{name}' does not apply here; what does: {known}")
+    return kind(**given)
+
+
+def simulated(
+    rates: npt.ArrayLike, spec: Simulation, *, training: npt.ArrayLike | None, with_history: bool
+) -> SimulationResult:
+    learned_from = None if training is None else np.asarray(training, dtype=np.float64)
+    return run(spec, _rates(rates), training=learned_from, with_history=with_history)
+
+
+def compared(
+    rates: npt.ArrayLike,
+    policies: Sequence[Policy | Manager],
+    *,
+    seeds: int,
+    threads: int,
+    with_history: bool,
+    **settings: Any,
+) -> dict[str, list[SimulationResult]]:
+    """Results by policy, one for each seed where there is chance, the cheapest policy first."""
+    from dataclasses import replace
+
+    slots = _rates(rates)
+    specs = []
+    for one in policies:
+        named = one if isinstance(one, Manager) else Manager(name=known_as(Level.OPERATOR, one).name)
+        specs.append(simulation_of(named.name, parameters=named.parameters, **settings))
+    jobs = [
+        (replace(spec, seed=seed), slots, None)
+        for spec in specs
+        for seed in range(1, (seeds if spec.depends_on_seed else 1) + 1)
+    ]
+    results = run_all(jobs, threads=threads, with_history=with_history)
+    found: dict[str, list[SimulationResult]] = {}
+    for result in results:
+        found.setdefault(str(result.spec.operator_policy), []).append(result)
+    return dict(sorted(found.items(), key=lambda item: float(np.mean([one.avg_cost for one in item[1]]))))
+
+
+def _rates(rates: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    return np.asarray(rates, dtype=np.float64)
