@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.domain.decision import Decision
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.memory import learned, with_learned
 from penstock.policy.registry import Level, entries, entry
@@ -57,7 +58,7 @@ class TestEveryPolicy(OperatorPolicyContract):
         if entry(Level.OPERATOR, self.name).traits.chance:
             return  # may differ; that it does is not promised for every load
 
-        def decisions(seed: int) -> list[object]:
+        def decisions(seed: int) -> list[Decision]:
             policy, rng = self.make_policy(), np.random.default_rng(seed)
             memory, made = policy.initial(), []
             for seen in self.a_day():
