@@ -191,7 +191,7 @@ def entries(level: Level) -> dict[str, Entry]:
     """All that is known: built in, installed, or loaded in this process."""
     _discover(level)
     _discover_installed()
-    return dict(_entries[level])
+    return dict(sorted(_entries[level].items()))
 
 
 def entry(level: Level, name: str) -> Entry:
@@ -299,5 +299,5 @@ def _unknown(level: Level, name: str) -> InputError:
             f"give --{level.word.replace(' ', '-')} {name}"
         )
     near = difflib.get_close_matches(name.lower().replace("+", "-plus"), known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"choose one of {', '.join(known)}"
+    hint = f"did you mean '{near[0]}'?" if near else f"choose one of {', '.join(sorted(known))}"
     return InputError(f"{level.word} '{name}': unknown; {hint}")

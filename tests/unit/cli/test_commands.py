@@ -5,14 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from penstock.simulation.controllers import OperatorSpec, PolicySpec, build_controller, header_of
 
 from penstock.bench.figure import Figure
-from penstock.control.journal import Ticked
+from penstock.control.build import build_controller
+from penstock.control.journal import Header, Ticked
 from penstock.control.loop import plan
 from penstock.control.safety_settings import UNGUARDED
+from penstock.control.spec import ControllerSpec, Manager, operator_specs
+from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.journal_file import JournalFile
 from penstock.papers.claims import Claim, Findings
@@ -151,7 +154,7 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
     ("words", "expected"),
     [
         (["simulate", "--policy", "ql-psd"], "policy 'ql-psd': unknown; did you mean 'ql-pds'?"),
-        (["simulate", "--policy", "zzz"], "policy 'zzz': unknown; choose one of fixed, threshold-c"),
+        (["simulate", "--policy", "zzz"], "policy 'zzz': unknown; choose one of drs-0"),
         (["simulate", "--infrastructure", "Z:3"], "infrastructure 'Z:3': unknown"),
         (
             ["simulate", "--infrastructure", "A:0"],
@@ -176,9 +179,18 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["simulate", "--max-rate", "0"], "max_rate=0"),
         (["simulate", "--service-rate", "-1"], "service rate -1"),
         (["simulate", "--seed", "-1"], "seed -1"),
-        (["simulate", "--replicas", "11", "--policy", "fixed"], "more than max_replicas=10"),
-        (["simulate", "--replicas", "0", "--policy", "fixed"], "replicas"),
-        (["simulate", "--threshold", "1.5", "--policy", "threshold-c"], "threshold=1.5"),
+        (
+            ["simulate", "--set", "replicas=11", "--policy", "fixed"],
+            "policy 'fixed': replicas=11; 1 to 10 may run",
+        ),
+        (
+            ["simulate", "--set", "replicas=0", "--policy", "fixed"],
+            "policy 'fixed': replicas=0: it must be at least 1",
+        ),
+        (
+            ["simulate", "--set", "threshold=1.5", "--policy", "threshold-c"],
+            "threshold=1.5: it must be above 0, below 1",
+        ),
         (["simulate", "--application", "star"], "application 'star': unknown"),
         (
             ["simulate", "--policy", "vi", "--infrastructure", "A:10", "--max-replicas", "20"],
@@ -205,20 +217,46 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["reproduce", "--data", 300 * "a"], "no taxi.txt in"),
         (["simulate", "--policy", "threshold-c", "--max-rate", "nan"], "max_rate=nan"),
         (["simulate", "--policy", "threshold-c", "--levels", 24 * "9"], "levels=999"),
-        (["simulate", "--policy", "ql", "--threshold", "nan"], "threshold=nan"),
-        (["simulate", "--policy", "ql", "--beta", "2"], "beta=2"),
-        (["simulate", "--policy", "ql", "--replicas", "11"], "more than max_replicas=10"),
+        (["simulate", "--policy", "threshold-c", "--set", "threshold=nan"], "threshold=nan"),
+        (["simulate", "--policy", "threshold-c", "--set", "beta"], "--set 'beta': give NAME=VALUE"),
+        (["simulate", "--policy", "ql", "--set", "beta=2"], "policy 'ql': no parameter 'beta'"),
+        (["simulate", "--policy", "ql", "--set", "vi.gamma=.9"], "'vi' is not one of ql"),
+        (["simulate", "--policy", "nowhere:Policy"], "policy 'nowhere:Policy': no module 'nowhere'"),
+        (["simulate", "--pause-s", "5"], "--pause-s: there is no application; give --application"),
+        (
+            ["simulate", "--application", "diamond", "--pause-s", "5"],
+            "--pause-s: nobody manages the application; give --application-policy",
+        ),
+        (["simulate", "--application", "diamond", "--speed-change", "2@0.5"], "for single operators only"),
+        (
+            [
+                "simulate",
+                "--application",
+                "pipeline",
+                "--application-policy",
+                "centralised-rl",
+                "--infrastructure",
+                "A:1",
+                "--max-replicas",
+                "3",
+                "--policy",
+                "ql",
+                "--set",
+                "gamma=.9",
+            ],
+            "policy 'ql' and application policy 'centralised-rl' have it; name one, as in ql.gamma=...",
+        ),
         (["simulate", "--policy", "QL-PDS+"], "did you mean 'ql-pds-plus'?"),
         (["simulate", "--rate-change", "2@-0.1"], "slots count from 0"),
         (["simulate", "--slots", "99999999999"], "slots=99999999999"),
         (["trace", "synth", "--out", "x.txt", "--mean-rate", "inf"], "mean rate inf"),
-        (["run", "nothing"], "application 'nothing': unknown; choose one of top-routes, paced"),
+        (["run", "nothing"], "application 'nothing': unknown; choose one of diamond, multi-sink"),
         (["run", "paced", "--minutes", "0"], "minutes 0"),
         (["run", "paced", "--policy", "nope"], "policy 'nope': unknown"),
         (["run", "paced", "--load", "storm"], "load 'storm': unknown"),
         (
             ["run", "paced", "--application-policy", "chaos"],
-            "application policy 'chaos': unknown; choose one of grant-all",
+            "application policy 'chaos': unknown; choose one of centralised",
         ),
         (["run", "paced", "--application-policy", "drs-cc"], "did you mean 'drs-c'"),
         (
@@ -246,11 +284,11 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
                 ],
                 f"policy '{words[0]}': it has no bounds or weights",
             )
-            for words in (["threshold-c"], ["ds2"], ["heinze-s"], ["fixed", "--replicas", "3"])
+            for words in (["threshold-c"], ["ds2"], ["heinze-s"], ["fixed", "--set", "replicas=3"])
         ),
         (
             ["compare", "--application", "pipeline", "--application-policies", "grant-all,tuned"],
-            "policy 'threshold-c': it has no bounds or weights",
+            "policy 'fixed': it has no bounds or weights",
         ),
         (["run", "paced", "--retune-every", "0"], "time between two tunings 0"),
         (["run", "paced", "--replicas", "0"], "replicas=0"),
@@ -259,7 +297,7 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["compare", "--runtime", "moon"], "--runtime 'moon': choose sim or spark"),
         (["compare", "--runtime", "spark", "--policies", "nope"], "policy 'nope': unknown"),
         (["simulate", "--no-such-option"], "--no-such-option"),
-        (["compare", "--policies", ","], "--policies: name at least one policy"),
+        (["compare", "--policies", ","], "--policies ',': name one at least"),
         (["compare", "--policies", "ql,nope"], "policy 'nope': unknown"),
         (["trace", "describe", "nowhere.txt"], "nowhere.txt: cannot read"),
         (["trace", "synth", "--out", "x.txt", "--slots", "0"], "slots=0"),
@@ -298,8 +336,8 @@ def test_an_output_that_cannot_be_written_is_named_before_the_work(
     def worked(*_: object, **__: object) -> None:
         raise AssertionError("the work began")
 
-    monkeypatch.setattr("penstock.cli.simulate.run_any", worked)
-    monkeypatch.setattr("penstock.cli.compare.run_all", worked)
+    monkeypatch.setattr("penstock.simulation.play.run", worked)
+    monkeypatch.setattr("penstock.simulation.play.run_all", worked)
     (tmp_path / "taken").write_text("a file")
     for words in (("simulate", "--history"), ("compare", "--out")):
         status, _, err = run(words[0], "--trace", trace, words[1], tmp_path / "taken" / "x")
@@ -324,7 +362,7 @@ def test_ctrl_c_says_so_and_is_a_failed_run(run: Run, monkeypatch: pytest.Monkey
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("penstock.cli.simulate.run_any", interrupted)
+    monkeypatch.setattr("penstock.simulation.play.run", interrupted)
     status, out, err = run("simulate")
     assert (status, out, err.strip()) == (1, "", "penstock: interrupted")
 
@@ -338,7 +376,7 @@ def test_a_benchmark_below_what_is_wanted_fails(run: Run, monkeypatch: pytest.Mo
     def measured(**_: object) -> list[Figure]:
         return [Figure(name="speed", value=3.0, unit="M slots/s", at_least=wanted[expected])]
 
-    monkeypatch.setattr("penstock.cli.bench.run_benchmarks", measured)
+    monkeypatch.setattr("penstock.bench.simulator.run_benchmarks", measured)
     wanted = (2.0, 4.0)
     for expected in (0, 1):
         status, out, _ = run("bench", "--json")
@@ -355,7 +393,7 @@ def test_reproduce_gives_the_list_of_claims_and_a_page(
         Claim(id="b", source="seed 1", printed=".5", measured=0.7, shown=".7", tolerance=0.02, note="chance"),
     ]
     pretended = Reproduction(title="A table", settings=("as it was",), run=lambda *_: Findings(claims=claims))
-    monkeypatch.setattr("penstock.cli.reproduce.REPRODUCTIONS", {"a-table": pretended})
+    monkeypatch.setattr("penstock.papers.reproductions.REPRODUCTIONS", {"a-table": pretended})
     page = tmp_path / "page.html"
     status, out, _ = run("reproduce", "--data", rates_directory.parent, "--json", "--out", page)
     assert status == 0
@@ -444,14 +482,20 @@ def test_nodes_have_room_and_send_replicas_away(run: Run, trace: Path) -> None:
             ("--application", "multi-sink", *("--path-slo-ms", "root-short=20") * 2),
             "path root-short has 2 limits",
         ),
-        (("--application", "diamond", "--hosts", "4:8:5"), "give one"),
+        (
+            ("--application", "diamond", "--hosts", "4:8:5"),
+            "nobody manages the application; give --application-policy",
+        ),
         ((*_MANAGED, "--hosts", "4:8"), "hosts '4:8': NODES:SLOTS:MS"),
         ((*_MANAGED, "--hosts", "0:8:5"), "hosts 0:8: at least one node"),
         ((*_MANAGED, "--hosts", "4:8:-1"), "a delay of -1 ms"),
         ((*_MANAGED, "--hosts", "4:8:inf"), "a delay of inf ms"),
         ((*_MANAGED, "--hosts", "1:1:5", "--infrastructure", "A:1"), "has room left"),
         ((*_MANAGED, "--migrate-above", "0.5"), "give hosts"),
-        ((*_MANAGED, "--hosts", "4:8:5", "--migrate-above", "1.5"), "migrate above 1.5"),
+        (
+            (*_MANAGED, "--hosts", "4:8:5", "--migrate-above", "1.5"),
+            "target_utilisation=1.5: it must be above 0, below 1",
+        ),
         (("--application", "top-routes"), "--application-policy grant-all"),
     ],
 )
@@ -529,11 +573,14 @@ def test_a_change_late_in_a_short_run_is_in_it(run: Run, tmp_path: Path) -> None
 
 
 def test_replay_decides_a_journal_again_and_names_the_first_difference(run: Run, tmp_path: Path) -> None:
-    one = OperatorSpec(name="count", bound_s=0.04, service_time_s=0.005, max_replicas=4)
-    made = header_of(
-        PolicySpec(operators=(one,), policy="threshold-c"),
+    graph = pipeline("counting", Operator(name="count", service_time_s=0.005, max_replicas=4))
+    objective = Objective(response_time_s=0.04)
+    made = ControllerSpec(
+        application=graph,
+        objective=objective,
         node_types=(NodeType(name="worker", speedup=1.0, price=1.0),),
-        seed=1,
+        operators=operator_specs(graph, objective),
+        operator_policy=Manager(name="threshold-c"),
         safety=UNGUARDED,
     )
     controller, memory = build_controller(made)
@@ -550,7 +597,7 @@ def test_replay_decides_a_journal_again_and_names_the_first_difference(run: Run,
     assert decided.granted
     path = tmp_path / "run" / "journal.jsonl"
     with JournalFile(path) as journal:
-        journal.append(made)
+        journal.append(Header(controller=made))
         journal.append(Ticked(seen=seen, plan=decided))
     status, out, _ = run("replay", path.parent)
     assert (status, out.strip()) == (0, f"{path}: 1 rounds decided again, no difference")
