@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo simulation test check bench lock clean
+.PHONY: help setup java demo simulation test check bench docs lock clean
 
 help: ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ check: setup ## formatting, lint, types, layers
 
 bench: setup ## speed and memory, as ratios within one run
 	$(BIN)/penstock bench
+
+docs: setup ## make the tables of policies in the docs anew
+	$(BIN)/python tools/policy_tables.py
 
 lock: setup ## compile requirements.lock anew from pyproject.toml
 	$(BIN)/pip install --quiet uv

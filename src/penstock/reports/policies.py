@@ -1,0 +1,94 @@
+"""Tables of policies and their parameters, from their entries: for the docs, which a test holds to them."""
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from penstock.policy.parameters import USUAL, Parameter
+from penstock.policy.registry import Entry, Level, entries
+
+BEGIN, END = "<!-- from the registry: {name} -->", "<!-- end -->"
+
+
+def policy_table(level: Level) -> str:
+    """Names, what they are, what is true of them and what can be set, as Markdown."""
+    rows = [
+        f"| {_names(family)} | {family[0].title} | {_traits(family)} | {_settable(family[0])} |"
+        for family in _families(level)
+    ]
+    return "\n".join(("| Names | What it is | Traits | Parameters |", "|---|---|---|---|", *rows))
+
+
+def parameter_table(level: Level) -> str:
+    """Every parameter with its default and what is allowed."""
+    rows = [
+        f"| {_names(family)} | `{one.name}` | {one.help} | {_default(family[0], one)} | {one.bounds} |"
+        for family in _families(level)
+        for one in family[0].parameters.values()
+    ]
+    return "\n".join(
+        ("| Policy | Parameter | What it is | Default | Allowed |", "|---|---|---|---|---|", *rows)
+    )
+
+
+TABLES = {
+    "operator policies": lambda: policy_table(Level.OPERATOR),
+    "application policies": lambda: policy_table(Level.APPLICATION),
+    "node policies": lambda: policy_table(Level.NODE),
+    "parameters of operator policies": lambda: parameter_table(Level.OPERATOR),
+    "parameters of application policies": lambda: parameter_table(Level.APPLICATION),
+    "parameters of node policies": lambda: parameter_table(Level.NODE),
+}
+
+
+def with_tables(text: str) -> str:
+    """A document with what stands between its markers made anew."""
+    for name, table in TABLES.items():
+        begin = BEGIN.format(name=name)
+        if begin in text:
+            before, _, rest = text.partition(begin)
+            _, _, after = rest.partition(END)
+            text = f"{before}{begin}\n{table()}\n{END}{after}"
+    return text
+
+
+def _families(level: Level) -> list[list[Entry]]:
+    """Entries of the same class, built in, in the order of names."""
+    own = [one for one in entries(level).values() if one.policy.__module__.startswith("penstock.")]
+    kinds = sorted(own, key=lambda one: (one.policy.__module__, one.policy.__name__, one.name))
+    found = [list(group) for _, group in groupby(kinds, key=lambda one: one.policy)]
+    return sorted(found, key=lambda family: family[0].name)
+
+
+def _names(family: Iterable[Entry]) -> str:
+    return ", ".join(f"`{one.name}`" for one in family)
+
+
+def _traits(family: Iterable[Entry]) -> str:
+    said: dict[str, list[str]] = {}
+    for one in family:
+        for trait, words in (
+            ("chance", "depends on the seed"),
+            ("needs_model", "needs a model"),
+            ("has_bounds", "has bounds"),
+            ("decides_itself", "decides itself"),
+            ("tunes", "tunes"),
+        ):
+            if getattr(one.traits, trait):
+                said.setdefault(words, []).append(one.name)
+    names = [one.name for one in family]
+    return "; ".join(
+        words if whose == names else f"{words} ({', '.join(f'`{name}`' for name in whose)})"
+        for words, whose in said.items()
+    )
+
+
+def _settable(entry: Entry) -> str:
+    return ", ".join(f"`{name}`" for name in entry.parameters)
+
+
+def _default(entry: Entry, parameter: Parameter) -> str:
+    if parameter.default is USUAL:
+        return "worked out"
+    published = entry.published.get(parameter.name)
+    text = "-" if parameter.default is None else f"{parameter.default}"
+    return text if published is None else f"{text}; as published {published}"
