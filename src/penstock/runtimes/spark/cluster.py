@@ -204,10 +204,6 @@ class LocalCluster:
             if process.worker is not None and process.worker.tag != POOL and process.handle.poll() is None
         )
 
-    def process_id(self, worker: Worker) -> int:
-        """Of the worker's process, for tests that kill it."""
-        return self._processes[worker.name].handle.pid
-
     def check(self) -> None:
         """Raise when a process ended that nobody ended."""
         for name, process in list(self._processes.items()):
