@@ -11,9 +11,7 @@ from penstock.runtimes.spark.taps import EntryReport, TaskReport, entries, entry
 
 
 def task(busy_s: float) -> TaskReport:
-    return TaskReport(
-        file="f", tuples=1, partition=0, host="h", began_s=10.0, ended_s=10.0 + busy_s, inner=()
-    )
+    return TaskReport(file="f", tuples=1, host="h", began_s=10.0, ended_s=10.0 + busy_s)
 
 
 def test_response_times_are_weighted_by_tuples() -> None:

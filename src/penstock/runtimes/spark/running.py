@@ -29,7 +29,6 @@ from penstock.runtimes.spark.taps import (
     entries,
     entry_tap,
     exit_tap,
-    inner_tap,
     report_of,
     warm_tap,
 )
@@ -298,21 +297,14 @@ class RunningApp:
         )
 
     def _transformed(self, chain: Chain, frames: "list[DataFrame]", words: Path) -> "DataFrame":
-        result = self._bound_first_stage(chain, frames, words)
-        for position, operator in enumerate(chain.operators):
-            result = [operator.transform(*result)]
-            if operator is not chain.operators[-1]:
-                only = result[0]
-                tap = inner_tap(operator.name, position)
-                result = [only.mapInArrow(tap, only.schema, profile=self._profiles[chain.name])]
-        return result[0]
-
-    def _bound_first_stage(self, chain: Chain, frames: "list[DataFrame]", words: Path) -> "list[DataFrame]":
-        """A stateful operator shuffles: the stage before needs a tap of its own to run in the right place."""
-        if not chain.operators[0].stateful:
-            return frames
-        tap = entry_tap(str(words))
-        return [frame.mapInArrow(tap, frame.schema, profile=self._profiles[chain.name]) for frame in frames]
+        for operator in chain.operators:
+            if operator.stateful:
+                # It shuffles: the stage before needs a tap of its own to run in the right place.
+                tap, where = entry_tap(str(words)), self._profiles[chain.name]
+                frames = [frame.mapInArrow(tap, frame.schema, profile=where) for frame in frames]
+            frames = [operator.transform(*frames)]
+        (result,) = frames
+        return result
 
     def _publish(self, chain: Chain, batch: "DataFrame", epoch: int) -> None:
         tasks = tuple(report_of(row) for row in batch.collect())
