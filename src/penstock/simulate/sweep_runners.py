@@ -6,7 +6,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, 
 
 from pyspark.sql import SparkSession
 
-from penstock.data.session import in_one_line
+from penstock.java_errors import in_one_line
 from penstock.simulate.sweep import Chunk, FailedCell, FinishedCell, Runner, SweptTrace, run_chunk
 
 Results = Sequence[FinishedCell | FailedCell]

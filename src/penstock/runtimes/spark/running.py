@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.files import write_whole
+from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
-from penstock.runtimes.spark.java import telling_line
 from penstock.runtimes.spark.log_source import FORMAT, Intake, LogSource, intake_in
 from penstock.runtimes.spark.offsets import at_rest, consumed
 from penstock.runtimes.spark.partitions import state_partitions
@@ -126,7 +126,7 @@ class RunningApp:
             try:
                 self.warm(name, 1)
             except Exception as problem:  # whatever Spark raises, it is told where somebody listens
-                problems[name] = telling_line(str(problem))
+                problems[name] = in_one_line(problem)
 
         threads = {name: threading.Thread(target=warmed, args=(name,), daemon=True) for name in self.chains}
         for thread in threads.values():
@@ -211,7 +211,7 @@ class RunningApp:
     def failed(self) -> dict[str, str]:
         """Queries that ended by themselves, and why."""
         return {
-            name: telling_line(str(query.exception() or "it ended by itself"))
+            name: in_one_line(query.exception() or "it ended by itself")
             for name, query in list(self.queries.items())  # actuator threads stop and start others meanwhile
             if not query.isActive
         }
