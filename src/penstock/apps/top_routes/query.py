@@ -21,11 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.apps.top_routes.ranking import (
-    CELL_EAST,
-    CELL_SOUTH,
-    CELLS,
-    FIRST_LATITUDE,
-    FIRST_LONGITUDE,
     LISTED,
     NEVER_S,
     Board,
@@ -38,6 +33,7 @@ from penstock.apps.top_routes.ranking import (
     order,
     raised,
 )
+from penstock.data.debs_grid import CELL_EAST, CELL_SOUTH, CELLS, FIRST_LATITUDE, FIRST_LONGITUDE
 from penstock.domain.objective import Objective
 from penstock.files import write_whole
 from penstock.reconfigure.words import Method
