@@ -32,11 +32,13 @@ from penstock.reconfigure.words import (
     RepartitionState,
     Replica,
     Report,
+    Restating,
     RestoreCheckpoint,
     Restored,
     Running,
     Settled,
     Setup,
+    Stage,
     StartQuery,
     State,
     Stopped,
@@ -96,7 +98,9 @@ class Engine:
                 assert self.copy is not None
             case StartQuery():
                 assert self.blocked_by is None, "started on a blocked checkpoint"
-                assert command.partitions == self.partitions
+                assert isinstance(state, Restating)
+                new = state.job.change.partitions if state.stage is Stage.STARTING else None
+                assert self.partitions == (new or state.fleet.partitions), "started on another state"
             case StopQuery() | CancelAcquire() | Report():
                 pass
 

@@ -18,7 +18,7 @@ _PROGRAM = """
 import os, sys, time
 from pathlib import Path
 from penstock.runtimes.spark.cluster import LocalCluster, NodeKind
-from penstock.runtimes.spark.java import environment
+from penstock.java import environment
 
 work = Path(sys.argv[1])
 os.environ.update({**environment(), "SPARK_LOCAL_IP": "127.0.0.1"})

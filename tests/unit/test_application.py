@@ -85,19 +85,6 @@ def test_the_edges_of_what_is_legal_are_accepted() -> None:
     assert Operator(name="join", service_time_s=0.01, stateful=True, state_bytes=0).stateful
 
 
-def test_moments_of_the_published_operator_give_its_scv() -> None:
-    # reference/published-simulator.md, 2.2: mu = 180/s and variance = mean^2 / 2, so SCV .5
-    mean = 1 / 180
-    measured = Operator.from_moments(name="op", service_time_s=mean, service_variance_s2=mean**2 / 2)
-    assert measured.service_scv == pytest.approx(0.5, rel=1e-12)
-    assert measured.service_variance_s2 == pytest.approx(mean**2 / 2, rel=1e-12)
-
-
-def test_moments_of_an_operator_that_never_ran_are_refused_like_any_other_input() -> None:
-    with pytest.raises(InputError, match="operator 'op': service_time_s=0"):
-        Operator.from_moments(name="op", service_time_s=0.0, service_variance_s2=0.0)
-
-
 # --- what a graph refuses ----------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Replicas, placements and deployments as values."""
+"""Replicas as values."""
 
 from dataclasses import FrozenInstanceError
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.domain.deployment import Deployment, Placement, Replicas
+from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 
 
@@ -57,19 +57,3 @@ def test_replicas_cannot_be_written_to() -> None:
     field = "counts"  # by name: the type checker would refuse the assignment
     with pytest.raises(FrozenInstanceError):
         setattr(Replicas((1,)), field, (2,))
-
-
-def test_a_placement_without_a_node_is_refused_by_operator() -> None:
-    with pytest.raises(InputError, match="operator 'rank': no replicas placed; at least one must run"):
-        Placement(operator="rank", nodes=())
-
-
-def test_a_node_may_host_several_replicas_of_an_operator() -> None:
-    assert len(Placement(operator="rank", nodes=("n1", "n1", "n2")).nodes) == 3
-
-
-def test_a_deployment_answers_for_its_operators_and_names_the_one_it_lacks() -> None:
-    deployment = Deployment(replicas={"rank": Replicas((2, 1))})
-    assert deployment.of("rank") == Replicas((2, 1))
-    with pytest.raises(InputError, match="deployment: operator 'parse' is not deployed"):
-        deployment.of("parse")

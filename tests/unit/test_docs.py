@@ -40,5 +40,7 @@ def test_what_stands_at_the_top_of_the_package_can_be_imported() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:\s]+\.(?:md|py|png))(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+    for target in re.findall(
+        r"\]\(([^)#:\s]+\.(?:md|py|png))(?:#[^)]*)?\)", page.read_text(encoding="utf-8")
+    ):
         assert (page.parent / target).exists(), f"{page}: {target}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.bench.figure import Figure
 from penstock.data.session import spark_session
-from penstock.runtimes.spark.taps import REPORT_SCHEMA, exit_tap, inner_tap
+from penstock.runtimes.spark.taps import REPORT_SCHEMA, exit_tap
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -29,7 +29,7 @@ def run_spark_benchmarks(*, stage: Callable[[str], None]) -> Iterator[Figure]:
         records = Path(place) / "records"
         _records(spark).write.parquet(str(records))
         stage("the same work without taps and with them, in turns")
-        ways = {"plain": _plain, "tapped": _tapped, "fused": _fused}
+        ways = {"plain": _plain, "tapped": _tapped}
         best = dict.fromkeys(ways, float("inf"))
         for turn in range(_REPEATS):
             for name, way in ways.items():
@@ -43,12 +43,6 @@ def run_spark_benchmarks(*, stage: Callable[[str], None]) -> Iterator[Figure]:
     yield Figure(
         name="throughput of a measured operator",
         value=best["plain"] / best["tapped"],
-        unit="x",
-        at_least=_LEAST,
-    )
-    yield Figure(
-        name="throughput when fused with another",
-        value=best["plain"] / best["fused"],
         unit="x",
         at_least=_LEAST,
     )
@@ -90,7 +84,3 @@ def _tapped(result: "DataFrame", out: Path) -> None:
     tuples = sum(row["tuples"] for row in result.mapInArrow(exit_tap(str(out)), REPORT_SCHEMA).collect())
     if tuples != _TUPLES:
         raise AssertionError(f"{tuples} of {_TUPLES} tuples came out")
-
-
-def _fused(result: "DataFrame", out: Path) -> None:
-    _tapped(result.mapInArrow(inner_tap("parse", 0), result.schema), out)

@@ -21,6 +21,8 @@ from penstock.domain.observation import ApplicationObservation
 from penstock.reconfigure.words import Command, Event, Record
 
 SCHEMA = 2
+# Fields that earlier versions wrote and nobody reads any more, by the kind of value they are in.
+_RETIRED: Mapping[str, tuple[str, ...]] = {"Header": ("about",), "StartQuery": ("partitions",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +121,7 @@ def encoded(entry: Entry) -> str:
 
 def decoded(line: str) -> Entry:
     try:
-        data = json.loads(line)
+        data = json.loads(line, object_hook=_without_retired)
     except ValueError as problem:
         raise InputError(f"no JSON: {problem}") from problem
     if not isinstance(data, dict):
@@ -133,6 +135,12 @@ def decoded(line: str) -> Entry:
             return entry
     known = ", ".join(kind.__name__ for kind in get_args(Entry))
     raise InputError(f"entry of kind {data.get('kind')!r}; known are {known}")
+
+
+def _without_retired(data: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object as this version would have written it; called for every one, the inner ones first."""
+    retired = _RETIRED.get(str(data.get("kind")), ())
+    return {name: item for name, item in data.items() if name not in retired}
 
 
 def decoded_lines(lines: Iterable[str]) -> Iterator[Entry]:

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-# Cell 1.1 is centred here; the first component grows east, the second south.
-WEST, NORTH = -74.913585, 41.474937
-_EAST_500_M, _SOUTH_500_M = 0.005986, 0.004491556  # degrees
+from penstock.data.debs_grid import CELL_EAST, CELL_SOUTH, CELLS, FIRST_LATITUDE, FIRST_LONGITUDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +17,10 @@ class Grid:
     south: float  # degrees of latitude
 
     def column(self, longitude: Column) -> Column:
-        return self._cell((longitude - WEST) / self.east)
+        return self._cell((longitude - FIRST_LONGITUDE) / self.east)
 
     def row(self, latitude: Column) -> Column:
-        return self._cell((NORTH - latitude) / self.south)
+        return self._cell((FIRST_LATITUDE - latitude) / self.south)
 
     def _cell(self, cells_from_first_centre: Column) -> Column:
         """1 to `cells`, or null outside."""
@@ -30,8 +28,8 @@ class Grid:
         return f.when((cell >= 1) & (cell <= self.cells), cell.cast("int"))
 
 
-GRID_300 = Grid(300, _EAST_500_M, _SOUTH_500_M)
-GRID_600 = Grid(600, _EAST_500_M / 2, _SOUTH_500_M / 2)
+GRID_300 = Grid(CELLS, CELL_EAST, CELL_SOUTH)
+GRID_600 = Grid(2 * CELLS, CELL_EAST / 2, CELL_SOUTH / 2)
 
 
 def with_routes(trips: DataFrame, *, grid: Grid = GRID_300) -> DataFrame:

@@ -1,8 +1,7 @@
-"""Getting a Spark session, and saying in one line what Spark says in two hundred."""
+"""Getting a Spark session, and input errors out of what it cannot do."""
 
 import logging
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.domain.errors import InputError
-from penstock.runtimes.spark.java import java, standard_error_in
+from penstock.java import java, standard_error_in
+from penstock.java_errors import in_one_line
 
 
 @contextmanager
@@ -71,19 +71,3 @@ def spark_errors(what: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as problem:
         raise InputError(f"{what}: {in_one_line(problem)}") from problem
-
-
-def in_one_line(problem: BaseException) -> str:
-    """What went wrong, without Java's stack."""
-    if isinstance(problem, PySparkException) and (condition := problem.getCondition()):
-        text = problem.getMessage() or str(problem)
-        return _first_sentence(text.removeprefix(f"[{condition}]"))
-    if isinstance(problem, Py4JError):
-        causes = re.findall(r"(?:Caused by: |: )([\w.$]*(?:Exception|Error): .*)", str(problem))
-        if causes:
-            return _first_sentence(causes[-1])
-    return _first_sentence(str(problem) or type(problem).__name__)
-
-
-def _first_sentence(text: str) -> str:
-    return " ".join(re.split("JVM stacktrace| SQLSTATE", text)[0].split())[:300]

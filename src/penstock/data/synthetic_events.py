@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from penstock.compiled import Floats, Ints
+from penstock.data.debs_grid import FIRST_LATITUDE, FIRST_LONGITUDE
 from penstock.data.events import EPOCH
-from penstock.data.routes import NORTH, WEST
 from penstock.data.synthetic_taxi import taxi_rates
 from penstock.data.synthetic_tweets import tweet_rates
 from penstock.domain.errors import InputError
@@ -62,7 +62,12 @@ def trip_lines(spark: SparkSession, *, rows: int, seed: int, slots: int | None =
         _number(miles, 2),
         *(
             _number(f.when(off_grid, 0.0).otherwise(degrees), 6)
-            for degrees in (WEST + start_east, NORTH - start_south, WEST + end_east, NORTH - end_south)
+            for degrees in (
+                FIRST_LONGITUDE + start_east,
+                FIRST_LATITUDE - start_south,
+                FIRST_LONGITUDE + end_east,
+                FIRST_LATITUDE - end_south,
+            )
         ),
         f.when(draw("card") < 0.5, "CRD").otherwise("CSH"),
         _number(fare, 2),

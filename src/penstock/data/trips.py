@@ -35,7 +35,6 @@ DEBS_2015: Mapping[str, str] = {
     "tolls_amount": "double",
     "total_amount": "double",
 }
-COORDINATES = ("pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude")
 
 
 def debs_trips(

@@ -6,9 +6,8 @@ from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 
-# Sec. 5.1: 180 one-second slots; the paper prints no rates for the walk, so it stays where its
+# Sec. 5.1: the paper prints no rates for the walk, so it stays where its
 # operator does, between a tenth and all of the 4e5 quotes/s that eight replicas take (sec. 5.2.2).
-WALK_SLOTS = 180
 LOWEST, HIGHEST = 4e4, 4e5
 # Sec. 5.2.2: balanced until timestamp 30, then from 3e5 to 4e5 tuples/s at once.
 JUMP_AT, BEFORE_JUMP, AFTER_JUMP = 30, 3e5, 4e5

@@ -58,15 +58,6 @@ class Operator:
     def service_variance_s2(self) -> float:
         return self.service_scv * self.service_time_s**2
 
-    @classmethod
-    def from_moments(cls, *, name: str, service_time_s: float, service_variance_s2: float) -> "Operator":
-        """An operator described by the mean and variance a monitor measured."""
-        if not service_time_s > 0:
-            raise InputError(f"operator '{name}': service_time_s={service_time_s}; it must be positive")
-        return cls(
-            name=name, service_time_s=service_time_s, service_scv=service_variance_s2 / service_time_s**2
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:

@@ -47,7 +47,7 @@ class QueryMonitor:
     def __init__(self, spark: "SparkSession", query: "StreamingQuery", cores: int) -> None:
         self._spark, self._query, self._cores = spark, query, cores
         self._last_batch = -1
-        self._last_s = time.time()
+        self._last_s = self._measured_s = time.time()
         self._busy: dict[str, float] = {}
 
     def observe(self) -> ApplicationObservation:
@@ -61,6 +61,14 @@ class QueryMonitor:
         done = [p for p in self._query.recentProgress if p["batchId"] > self._last_batch]
         if done:
             self._last_batch = int(done[-1]["batchId"])
+        # Spark reports micro-batches that ended, and nothing while there is no input: then the query is
+        # measured, too, and has nothing to do. One that hangs in a micro-batch is not, whatever its
+        # executors do: their tasks may be somebody else's.
+        idle = self._query.isActive and not self._query.status["isDataAvailable"]
+        if done or idle:
+            self._measured_s = now_s
+        elif loads is not None and not any(loads):
+            loads = None  # a task counts when it ends: where none did, nobody knows how busy it was
         rows = sum(int(p["numInputRows"]) for p in done)
         # A tuple waits half a trigger on average before its micro-batch begins, then as long as that takes.
         took = waits(
@@ -69,7 +77,7 @@ class QueryMonitor:
         )
         operator = OperatorObservation(
             operator=OPERATOR,
-            at_s=now_s,
+            at_s=self._measured_s,
             replicas=Replicas((max(len(there), 1),)),
             arrival_rate=rows / interval_s if done and interval_s > 0 else None,
             response_time_s=took.mean_s,

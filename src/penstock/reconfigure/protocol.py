@@ -393,11 +393,8 @@ def _stage_command(state: Restating) -> Command:
             return RepartitionState(partitions=_wanted_partitions(state.job))
         case Stage.RESTORING:
             return RestoreCheckpoint()
-        case Stage.STARTING:
-            new = state.job.change.partitions
-            return StartQuery(partitions=state.fleet.partitions if new is None else new)
-        case Stage.RESTARTING:
-            return StartQuery(partitions=state.fleet.partitions)
+        case Stage.STARTING | Stage.RESTARTING:
+            return StartQuery()
 
 
 def _wanted_partitions(job: Job) -> int:

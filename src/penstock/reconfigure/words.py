@@ -273,11 +273,9 @@ class RestoreCheckpoint:
     """Put the copy in the place of the checkpoint, as often as it takes. -> Restored"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StartQuery:
     """Start the query, or leave it running. -> Running"""
-
-    partitions: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Tables of policies and their parameters, from their entries: for the docs, which a test holds to them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 
 from penstock.policy.parameters import USUAL, Parameter
@@ -30,13 +31,9 @@ def parameter_table(level: Level) -> str:
     )
 
 
-TABLES = {
-    "operator policies": lambda: policy_table(Level.OPERATOR),
-    "application policies": lambda: policy_table(Level.APPLICATION),
-    "node policies": lambda: policy_table(Level.NODE),
-    "parameters of operator policies": lambda: parameter_table(Level.OPERATOR),
-    "parameters of application policies": lambda: parameter_table(Level.APPLICATION),
-    "parameters of node policies": lambda: parameter_table(Level.NODE),
+TABLES: dict[str, Callable[[], str]] = {
+    **{f"{level.value} policies": partial(policy_table, level) for level in Level},
+    **{f"parameters of {level.value} policies": partial(parameter_table, level) for level in Level},
 }
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, 
 
 from pyspark.sql import SparkSession
 
-from penstock.data.session import in_one_line
+from penstock.java_errors import in_one_line
 from penstock.policy.registry import load_any
 from penstock.simulation.sweep import Chunk, FailedCell, FinishedCell, Runner, SweptTrace, run_chunk
 

@@ -41,6 +41,7 @@ from penstock.reconfigure.words import (
     Method,
     NewReplica,
     Record,
+    StartQuery,
     StopQuery,
 )
 
@@ -161,6 +162,27 @@ def test_who_decides_at_the_end_is_the_last_header_with_what_was_retuned_since()
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: type(entry).__name__)
 def test_other_entries_read_as_they_were(entry: Entry) -> None:
     assert decoded(encoded(entry)) == entry
+
+
+def test_a_journal_of_an_earlier_version_reads_without_what_was_given_up_since() -> None:
+    header = {**json.loads(encoded(HEADER)), "about": {"version": "0.1", "application": "top-routes"}}
+    start = {"kind": "StartQuery", "partitions": 8}
+    failed = {"kind": "Failed", "command": start, "reason": "bad state", "at_s": 4.0}
+    stepped = {"kind": "Stepped", "operator": "count", "event": failed, "commands": [start]}
+    assert decoded(json.dumps(header)) == HEADER
+    assert decoded(json.dumps(stepped)) == Stepped(
+        operator="count",
+        event=Failed(command=StartQuery(), reason="bad state", at_s=4.0),
+        commands=(StartQuery(),),
+    )
+
+
+def test_what_was_given_up_of_one_kind_is_still_an_error_in_another() -> None:
+    with pytest.raises(InputError, match="unknown field 'about'"):
+        decoded('{"kind":"Noted","at_s":1,"text":"a","about":{}}')
+    stepped = {"kind": "Stepped", "operator": "count", "event": {"kind": "Elapsed", "at_s": 1.0}}
+    with pytest.raises(InputError, match="unknown field 'partitions'"):
+        decoded(json.dumps({**stepped, "commands": [{"kind": "StopQuery", "partitions": 8}]}))
 
 
 def test_what_was_not_measured_stays_unknown_and_saturation_stays_infinite() -> None:

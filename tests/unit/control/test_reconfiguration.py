@@ -163,7 +163,7 @@ def test_pause_and_resume_stops_copies_repartitions_and_starts() -> None:
         (NodeReady(ticket=1, replica=NEW, at_s=20.0), StopQuery()),
         (Stopped(at_s=22.0), CopyCheckpoint()),
         (Copied(at_s=23.0), RepartitionState(partitions=8)),
-        (Repartitioned(at_s=28.0, state_moved_bytes=1000), StartQuery(partitions=8)),
+        (Repartitioned(at_s=28.0, state_moved_bytes=1000), StartQuery()),
         (Running(at_s=30.0), None),
     ]
     for event, command in expected:
@@ -186,7 +186,7 @@ def test_the_same_number_of_partitions_is_nothing_to_do_and_no_error() -> None:
         NodeReady(ticket=1, replica=NEW, at_s=20.0),
         Stopped(at_s=22.0),
     )
-    assert commands == [StartQuery(partitions=4)]
+    assert commands == [StartQuery()]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_failed_repartitioning_is_run_again_with_the_same_number_then_undone_f
     state, commands, _ = played(state, again)
     assert commands == [RestoreCheckpoint()]
     state, commands, _ = played(state, Restored(at_s=35.0))
-    assert commands == [StartQuery(partitions=4)]
+    assert commands == [StartQuery()]
     state, commands, _ = played(state, Running(at_s=40.0))
     assert commands == [Decommission(replica="new")]  # what was added for it goes again
     state, commands, (record,) = played(state, Left(replica="new", at_s=42.0))
@@ -219,7 +219,7 @@ def test_a_failed_repartitioning_is_run_again_with_the_same_number_then_undone_f
 
 
 def test_a_query_that_does_not_start_with_new_partitions_starts_with_the_old() -> None:
-    failed = Failed(command=StartQuery(partitions=8), reason="bad state", at_s=50.0)
+    failed = Failed(command=StartQuery(), reason="bad state", at_s=50.0)
     state, commands, _ = played(
         PAUSED, *UP_TO_STOPPED, Copied(at_s=23.0), Repartitioned(at_s=25.0), failed, failed
     )
@@ -234,8 +234,8 @@ def test_a_query_that_never_starts_again_is_left_to_a_person_with_the_reason() -
         *UP_TO_STOPPED,
         Failed(command=CopyCheckpoint(), reason="disk full", at_s=30.0),
         Failed(command=CopyCheckpoint(), reason="disk full", at_s=31.0),
-        Failed(command=StartQuery(partitions=4), reason="disk full", at_s=32.0),
-        Failed(command=StartQuery(partitions=4), reason="disk full", at_s=33.0),
+        Failed(command=StartQuery(), reason="disk full", at_s=32.0),
+        Failed(command=StartQuery(), reason="disk full", at_s=33.0),
     )
     assert isinstance(state, Stranded)
     assert state.reason == "restarting, try 2: disk full"

@@ -5,15 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.runtimes.spark.java import telling_line
 from penstock.runtimes.spark.measures import Busyness, busy_shares, service, skew, utilisations, waits
 from penstock.runtimes.spark.taps import EntryReport, TaskReport, entries, entry_tap
 
 
 def task(busy_s: float) -> TaskReport:
-    return TaskReport(
-        file="f", tuples=1, partition=0, host="h", began_s=10.0, ended_s=10.0 + busy_s, inner=()
-    )
+    return TaskReport(file="f", tuples=1, host="h", began_s=10.0, ended_s=10.0 + busy_s)
 
 
 def test_response_times_are_weighted_by_tuples() -> None:
@@ -115,24 +112,3 @@ def test_a_replica_is_judged_only_when_it_was_there_all_the_time() -> None:
     before, now = {"a": 10.0, "gone": 1.0}, {"a": 12.5, "new": 4.0}
     assert utilisations(before, now, 5.0) == (0.5,)
     assert skew([0.9, 0.3, 0.3]) == pytest.approx(0.9 / 0.5)
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("", "no reason given"),
-        ("it ended by itself", "it ended by itself"),
-        (
-            "An exception was raised by the Python Proxy. Message: Traceback (most recent call last):\n"
-            "  File \"x.py\", line 1, in f\nFileNotFoundError: [Errno 2] No such file: 'data'\n",
-            "FileNotFoundError: [Errno 2] No such file: 'data'",
-        ),
-        (
-            "[STREAM_FAILED] Query terminated\n\tat org.apache.spark.X\n"
-            "Caused by: java.io.IOException: No space left on device\n\tat java.io.FileOutputStream",
-            "Caused by: java.io.IOException: No space left on device",
-        ),
-    ],
-)
-def test_of_a_stack_trace_the_cause_is_told(text: str, line: str) -> None:
-    assert telling_line(text) == line

@@ -12,20 +12,15 @@ also those of trips outside the grid. Every query reads whole batches in order, 
 time has been reached, all before it is complete; trips of that very time may follow in the
 next micro-batch, or not until the end marker.
 
-A line that is no trip is left out by `parser`; `malformed` counts them.
+A line that is no trip is left out by `parser`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.apps.top_routes.ranking import (
-    CELL_EAST,
-    CELL_SOUTH,
-    CELLS,
-    FIRST_LATITUDE,
-    FIRST_LONGITUDE,
     LISTED,
     NEVER_S,
     Board,
@@ -38,6 +33,7 @@ from penstock.apps.top_routes.ranking import (
     order,
     raised,
 )
+from penstock.data.debs_grid import CELL_EAST, CELL_SOUTH, CELLS, FIRST_LATITUDE, FIRST_LONGITUDE
 from penstock.domain.objective import Objective
 from penstock.files import write_whole
 from penstock.reconfigure.words import Method
@@ -49,8 +45,6 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.state import GroupState
-
-    from penstock.runtimes.spark.running import BatchReport
 
 SOURCE = "trips"
 SOURCE_SCHEMA = "number long, entered_s double, line string"
@@ -292,15 +286,6 @@ def _leaders(row: Mapping[str, Any]) -> Leaders:
     """One row of `_LEADERS_SCHEMA`."""
     standings = zip(*(row[name] for name in _STANDING_COLUMNS), strict=True)
     return Leaders(row["at_s"], row["bucket"], tuple(map(raised, standings)))
-
-
-def malformed(reports: "Iterable[BatchReport]") -> int:
-    """Lines that were no trips, in these micro-batches."""
-    parsing = [report for report in reports if report.chain.split("+")[0] == "parser"]
-    parsed = (inner for report in parsing for task in report.tasks for inner in task.inner)
-    return sum(report.tuples_in for report in parsing) - sum(
-        inner.tuples for inner in parsed if inner.operator == "parser"
-    )
 
 
 def challenge_rows(results: StreamLog) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What DEBS 2015 query 1 computes, without Spark: cells, sliding counts of routes, rankings.
+"""What DEBS 2015 query 1 computes, without Spark: sliding counts of routes, rankings.
 
 Time is the drop-off time of trips, in whole seconds. The counts at time t are over drop-off
 times in (t - 30 min, t], so a trip leaves at exactly +30 minutes. Routes are cut into
@@ -18,10 +18,6 @@ import numpy.typing as npt
 
 WINDOW_S = 30 * 60
 LISTED = 10
-# The centre of cell 1.1, and what 500 m are in degrees; the first component grows east, the second south.
-FIRST_LONGITUDE, FIRST_LATITUDE = -74.913585, 41.474937
-CELL_EAST, CELL_SOUTH = 0.005986, 0.004491556
-CELLS = 300  # per side
 NEVER_S = 253_402_300_799  # the end of the year 9999: when an input that has ended goes on
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from penstock.apps.feeding.schedule import Schedule
 from penstock.apps.top_routes.query import END_LINE
-from penstock.apps.top_routes.ranking import CELL_EAST, CELL_SOUTH, FIRST_LATITUDE, FIRST_LONGITUDE
+from penstock.data.debs_grid import CELL_EAST, CELL_SOUTH, FIRST_LATITUDE, FIRST_LONGITUDE
 from penstock.domain.errors import InputError
 
 if TYPE_CHECKING:

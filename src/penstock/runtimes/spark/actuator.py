@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.domain.request import Migrate, Verdict
+from penstock.java_errors import in_one_line
 from penstock.reconfigure.protocol import change_of, outstanding, settled, step
 from penstock.reconfigure.words import (
     AcquireNode,
@@ -53,7 +54,6 @@ from penstock.reconfigure.words import (
 )
 from penstock.runtimes.spark.cluster import Nodes, Worker
 from penstock.runtimes.spark.executors import Executor, executors
-from penstock.runtimes.spark.java import telling_line
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.running import RunningApp
 
@@ -251,7 +251,7 @@ class SparkActuator:
         try:
             event = self._carried_out(name, command)
         except Exception as problem:
-            event = Failed(command=command, reason=telling_line(str(problem)), at_s=self._now())
+            event = Failed(command=command, reason=in_one_line(problem), at_s=self._now())
         self._events.put((name, event))
 
     def _carried_out(self, name: str, command: Command) -> Event:

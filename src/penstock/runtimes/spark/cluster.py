@@ -20,7 +20,8 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from penstock.domain.errors import InputError
-from penstock.runtimes.spark.java import command, environment
+from penstock.java import command, environment
+from penstock.java_errors import in_one_line
 
 LOOPBACK = "127.0.0.1"
 POOL = "pool"  # tag of the worker for stages no operator owns
@@ -204,15 +205,11 @@ class LocalCluster:
             if process.worker is not None and process.worker.tag != POOL and process.handle.poll() is None
         )
 
-    def process_id(self, worker: Worker) -> int:
-        """Of the worker's process, for tests that kill it."""
-        return self._processes[worker.name].handle.pid
-
     def check(self) -> None:
         """Raise when a process ended that nobody ended."""
         for name, process in list(self._processes.items()):
             if process.handle.poll() is not None:
-                raise ClusterError(f"{name} ended: {_last_words(process.said())}; see {process.log}")
+                raise ClusterError(f"{name} ended: {in_one_line(process.said())}; see {process.log}")
 
     def stop(self) -> None:
         """End every process; calling it twice does no harm."""
@@ -319,11 +316,3 @@ def _end(handle: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         handle.kill()
         handle.wait()
-
-
-def _last_words(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
-    telling = (
-        [line for line in lines if "Exception" in line or "Error" in line] or lines or ["it said nothing"]
-    )
-    return telling[-1].strip()[:300]

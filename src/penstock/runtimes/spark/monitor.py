@@ -40,6 +40,8 @@ class SparkMonitor:
         self._kinds = list(node_types)
         self._deployed: dict[str, Replicas] = {}
         self._last_s = time.time()
+        # When the last interval ended in which something of a chain was measured; the start without one.
+        self._measured_s = dict.fromkeys(running.chains, self._last_s)
         self._finished: list[tuple[float, int]] = []
         self._busyness = {name: Busyness() for name in running.chains}
         self._reached = {
@@ -127,12 +129,18 @@ class SparkMonitor:
             loads = busyness.over(hosts, [(one.ended_s, (*one.entries, *one.tasks)) for one in mine])
         else:
             loads = busyness.idle(hosts, now_s)
+        # A chain is measured when a micro-batch ended, or when it had nothing to do. One that hangs with
+        # input waiting is not: how long that has waited is known, but not what the replicas do, and its
+        # tasks are dealt out already, so that more replicas would not end it. So its time stands still,
+        # until the safety chain finds it too old to decide on.
+        if mine or loads is not None:
+            self._measured_s[chain.name] = now_s
         # Nothing finished but something waits: it takes at least as long as the oldest has waited.
         oldest_s = min((batch.published_at_s for batch in waiting if batch.tuples), default=None)
         response = took.mean_s if oldest_s is None or took.mean_s is not None else now_s - oldest_s
         return OperatorObservation(
             operator=chain.name,
-            at_s=now_s,
+            at_s=self._measured_s[chain.name],
             replicas=self._deployed[chain.name],
             arrival_rate=arrivals / interval_s if interval_s > 0 else None,
             response_time_s=response,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.files import write_whole
+from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
-from penstock.runtimes.spark.java import telling_line
 from penstock.runtimes.spark.log_source import FORMAT, Intake, LogSource, intake_in
 from penstock.runtimes.spark.offsets import at_rest, consumed
 from penstock.runtimes.spark.partitions import state_partitions
@@ -29,7 +29,6 @@ from penstock.runtimes.spark.taps import (
     entries,
     entry_tap,
     exit_tap,
-    inner_tap,
     report_of,
     warm_tap,
 )
@@ -127,7 +126,7 @@ class RunningApp:
             try:
                 self.warm(name, 1)
             except Exception as problem:  # whatever Spark raises, it is told where somebody listens
-                problems[name] = telling_line(str(problem))
+                problems[name] = in_one_line(problem)
 
         threads = {name: threading.Thread(target=warmed, args=(name,), daemon=True) for name in self.chains}
         for thread in threads.values():
@@ -212,7 +211,7 @@ class RunningApp:
     def failed(self) -> dict[str, str]:
         """Queries that ended by themselves, and why."""
         return {
-            name: telling_line(str(query.exception() or "it ended by itself"))
+            name: in_one_line(query.exception() or "it ended by itself")
             for name, query in list(self.queries.items())  # actuator threads stop and start others meanwhile
             if not query.isActive
         }
@@ -298,21 +297,14 @@ class RunningApp:
         )
 
     def _transformed(self, chain: Chain, frames: "list[DataFrame]", words: Path) -> "DataFrame":
-        result = self._bound_first_stage(chain, frames, words)
-        for position, operator in enumerate(chain.operators):
-            result = [operator.transform(*result)]
-            if operator is not chain.operators[-1]:
-                only = result[0]
-                tap = inner_tap(operator.name, position)
-                result = [only.mapInArrow(tap, only.schema, profile=self._profiles[chain.name])]
-        return result[0]
-
-    def _bound_first_stage(self, chain: Chain, frames: "list[DataFrame]", words: Path) -> "list[DataFrame]":
-        """A stateful operator shuffles: the stage before needs a tap of its own to run in the right place."""
-        if not chain.operators[0].stateful:
-            return frames
-        tap = entry_tap(str(words))
-        return [frame.mapInArrow(tap, frame.schema, profile=self._profiles[chain.name]) for frame in frames]
+        for operator in chain.operators:
+            if operator.stateful:
+                # It shuffles: the stage before needs a tap of its own to run in the right place.
+                tap, where = entry_tap(str(words)), self._profiles[chain.name]
+                frames = [frame.mapInArrow(tap, frame.schema, profile=where) for frame in frames]
+            frames = [operator.transform(*frames)]
+        (result,) = frames
+        return result
 
     def _publish(self, chain: Chain, batch: "DataFrame", epoch: int) -> None:
         tasks = tuple(report_of(row) for row in batch.collect())

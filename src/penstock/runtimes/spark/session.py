@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.java import environment, standard_error_in
+from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import LOOPBACK, POOL, ClusterError
 from penstock.runtimes.spark.daemon import DAEMON
-from penstock.runtimes.spark.java import environment, standard_error_in, telling_line
 from penstock.runtimes.spark.log_source import LogSource
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def session(
         with standard_error_in(log):
             spark = builder.getOrCreate()
     except Exception as problem:  # Java's, py4j's or Spark's own: it did not start
-        raise ClusterError(f"Spark does not start: {telling_line(str(problem))}; see {log}") from problem
+        raise ClusterError(f"Spark does not start: {in_one_line(problem)}; see {log}") from problem
     spark.dataSource.register(LogSource)
     return spark
 

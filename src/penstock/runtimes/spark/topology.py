@@ -8,7 +8,7 @@
 
 An operator is a function from DataFrame to DataFrame. The graph is checked before anything
 starts. Operators that are fused with the one before them share its query, its executors
-and its fate; each is still measured.
+and its fate, and are measured as one.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from penstock.domain.errors import InputError
+from penstock.java_errors import in_one_line
 
 OLDEST_JAVA = 17
 
@@ -52,8 +53,7 @@ def command(program: str) -> tuple[str, ...]:
     # NUL-separated; an empty first line tells Windows from the rest.
     words = tuple(word for word in asked.stdout.replace("\n", "").split("\0") if word)
     if asked.returncode or not words:
-        said = (asked.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise InputError(f"Spark's launcher does not start with {java()}: {said}")
+        raise InputError(f"Spark's launcher does not start with {java()}: {in_one_line(asked.stderr)}")
     return words
 
 
@@ -70,13 +70,6 @@ def standard_error_in(path: Path) -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(log)
-
-
-def telling_line(text: str) -> str:
-    """Of a stack trace, Java's or Python's, the line that says what happened."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if re.match(r"(Caused by: )?[\w.$]*(Error|Exception)\b.*: \S", line)]
-    return (causes[-1] if causes else lines[0] if lines else "no reason given")[:300]
 
 
 def environment(**extra: str) -> dict[str, str]:

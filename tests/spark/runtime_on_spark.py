@@ -1,0 +1,115 @@
+"""The contract of runtimes on Spark: the embedded cluster and a paced application, one for all claims.
+
+`test_runtime_contract.py` runs it in a process of its own: a session on a cluster cannot stand
+beside the tests' local one.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from penstock.apps.feeding.replayer import Replayer
+from penstock.apps.feeding.schedule import ByRates, Shape
+from penstock.apps.paced.form import paced
+from penstock.apps.paced.ids import Ids
+from penstock.control.ports import Actuator, Monitor
+from penstock.domain.application import Operator, pipeline
+from penstock.domain.objective import Objective
+from penstock.runtimes.spark.actuator import SparkActuator
+from penstock.runtimes.spark.cluster import LocalCluster, NodeKind
+from penstock.runtimes.spark.feed import Feed
+from penstock.runtimes.spark.monitor import SparkMonitor
+from penstock.runtimes.spark.running import RunningApp
+from penstock.runtimes.spark.session import session
+from penstock.testing.runtime import RuntimeContract
+
+KINDS = [NodeKind(name="slow"), NodeKind(name="fast", speedup=2.0)]
+SCALED = Operator(name="scaled", service_time_s=0.010, max_replicas=2)
+STEADY = Operator(name="steady", service_time_s=0.002)
+RATE = 20.0
+SLOW_MACHINE_S = 180.0
+
+
+@dataclass(frozen=True)
+class Started:
+    running: RunningApp
+    monitor: SparkMonitor
+    actuator: SparkActuator
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    work = tmp_path_factory.mktemp("run")
+    with ExitStack() as ending:
+        yield _start(work, ending)
+
+
+def _start(work: Path, ending: ExitStack) -> Started:
+    """As a live run does, with nobody who decides."""
+    app = paced(pipeline("contract", SCALED, STEADY), objective=Objective(response_time_s=3))
+    kinds = [kind.name for kind in KINDS]
+    cluster = LocalCluster(work=work / "cluster", kinds={kind.name: kind for kind in KINDS})
+    ending.enter_context(cluster)
+    workers = {chain.name: [cluster.acquire(chain.tag, "fast")] for chain in app.chains()}
+    spark = session(app.name, cluster.master_url, most_replicas=2, work=work)
+    ending.callback(spark.stop)
+    running = RunningApp(app, spark, work)
+    actuator = SparkActuator(running, spark, cluster, kinds)
+    actuator.adopt(workers)
+    running.summon(within_s=SLOW_MACHINE_S, check=cluster.check)
+    ending.callback(running.stop)
+    running.start()
+    ending.callback(actuator.stop)
+    monitor = SparkMonitor(running, spark, actuator, kinds)
+    schedule = ByRates(Shape(3600).constant(RATE), slot_s=1.0)
+    feeder = Replayer(Feed(running.log("source")), Ids(), schedule)
+    ending.callback(feeder.stop)
+    feeder.start()
+    return Started(running, monitor, actuator)
+
+
+class TestSpark(RuntimeContract):
+    operators = ("scaled", "steady")
+    scaled = "scaled"
+    node_types = len(KINDS)
+    changes_within = int(SLOW_MACHINE_S / 2)
+
+    @pytest.fixture(autouse=True)
+    def _shared(self, started: Started) -> None:
+        self.spark = started
+
+    def start(self) -> tuple[Monitor, Actuator]:
+        return self.spark.monitor, self.spark.actuator
+
+    def advance(self) -> None:
+        for _ in range(4):
+            time.sleep(0.5)
+            self.spark.actuator.poll()
+
+    @contextmanager
+    def nothing_runs(self) -> Iterator[None]:
+        running = self.spark.running
+        running.rest_chain(self.scaled, within_s=SLOW_MACHINE_S)
+        rested_s, deadline = time.time(), time.monotonic() + SLOW_MACHINE_S
+        while (last := running.log("source").last()) is None or last.published_at_s < rested_s:
+            assert time.monotonic() < deadline, "no input came"
+            time.sleep(0.1)
+        try:
+            yield
+        finally:
+            running.start_chain(self.scaled)
+
+    def test_an_operator_that_cannot_work_keeps_the_time_it_was_last_measured(self) -> None:
+        with self.nothing_runs():
+            before = self._one(self.spark.monitor.observe())
+            self.advance()
+            seen = self.spark.monitor.observe()
+        assert self._one(seen).at_s == before.at_s
+        assert seen.at_s - before.at_s >= 2
+        waited_s = self._one(seen).response_time_s
+        assert waited_s is not None
+        assert waited_s >= 2

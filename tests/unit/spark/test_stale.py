@@ -1,0 +1,239 @@
+"""When an operator was last measured, as monitors of Spark see it, and what the safety chain makes of it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.control.safety import admit
+from penstock.control.safety_settings import SafetySettings
+from penstock.control.watch import SafetyMemory
+from penstock.domain.deployment import Replicas
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Objective
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.domain.request import ScaleOut
+from penstock.live import attach
+from penstock.live.attach import QueryMonitor
+from penstock.runtimes.spark import monitor
+from penstock.runtimes.spark.cluster import Worker
+from penstock.runtimes.spark.executors import Executor
+from penstock.runtimes.spark.monitor import SparkMonitor
+from penstock.runtimes.spark.running import BatchReport, RunningApp
+from penstock.runtimes.spark.stream_log import LogFile
+from penstock.runtimes.spark.taps import TaskReport
+from penstock.runtimes.spark.topology import App
+
+INTERVAL_S = 5.0
+SAFETY = SafetySettings(interval_s=INTERVAL_S)  # so three intervals are too old: 15 s
+ONE_TYPE = (NodeType(name="standard", speedup=1.0, price=1.0),)
+FIRST, SECOND = (
+    Worker(name=f"{name}-1", tag=f"op_{name}", kind="standard", host=host)
+    for name, host in (("first", "127.0.1.1"), ("second", "127.0.1.2"))
+)
+
+
+def vetoes(seen: ApplicationObservation, operator: str) -> list[str]:
+    """What the safety chain says to one more replica."""
+    request = ScaleOut(operator=operator, target=Replicas((2,)), nodes=(), score=1.0, reason="late")
+    admitted, _ = admit(SAFETY, ONE_TYPE, SafetyMemory(), (request,), {}, seen)
+    return [veto.reason for veto in admitted.vetoes]
+
+
+@dataclass
+class Clock:
+    now_s: float = 1000.0
+
+    def time(self) -> float:
+        return self.now_s
+
+
+@dataclass
+class Pipeline:
+    """Two operators one after the other on Spark, without Spark: what happens is told by hand."""
+
+    work: Path
+    clock: Clock
+    there: dict[str, Executor] = field(default_factory=dict)
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        app = App("pipeline", objective=Objective(response_time_s=1))
+        first = app.operator("first", lambda frame: frame, app.source("source", schema="x long"))
+        app.sink("sink", app.operator("second", lambda frame: frame, first))
+        spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+        self.running = RunningApp(app, spark, self.work)
+        workers = {"first": (FIRST,), "second": (SECOND,)}
+        actuator: Any = SimpleNamespace(workers=workers.__getitem__, reconfiguring=())
+        for worker in (FIRST, SECOND):
+            self.there[worker.host] = Executor(id=worker.name, host=worker.host, busy_s=0.0, tasks=1)
+        self.monitor = SparkMonitor(self.running, spark, actuator, ["standard"])
+
+    def arrive(self, tuples: int) -> None:
+        now_s, self.epoch = self.clock.now_s, self.epoch + 1
+        self.running.log("source").publish(
+            epoch=self.epoch,
+            files=[LogFile(name="f", tuples=tuples)],
+            published_at_s=now_s,
+            origins=((now_s, tuples),),
+        )
+
+    def finish(self, *, reached: int, took_s: float = 1.0) -> None:
+        """A micro-batch of the first operator ends, having read the source up to this batch."""
+        now_s = self.clock.now_s
+        task = TaskReport(file="f", tuples=1, host=FIRST.host, began_s=now_s - took_s, ended_s=now_s)
+        self.running.measurements.add(
+            BatchReport(
+                chain="first",
+                epoch=reached,
+                ended_s=now_s,
+                waited=((now_s - 2 * took_s, 10),),
+                reached={"source": reached},
+                tasks=(task,),
+                entries=(),
+                published=None,
+                finished=(),
+            )
+        )
+
+    def after(self, seconds: float) -> ApplicationObservation:
+        self.clock.now_s += seconds
+        return self.monitor.observe()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for module in (monitor, attach):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    made = Pipeline(tmp_path, clock)
+    monkeypatch.setattr(monitor, "executors", lambda spark: made.there)
+    return made
+
+
+def one(seen: ApplicationObservation, operator: str) -> OperatorObservation:
+    return next(one for one in seen.operators if one.operator == operator)
+
+
+def ages(seen: ApplicationObservation) -> dict[str, float]:
+    return {one.operator: seen.at_s - one.at_s for one in seen.operators}
+
+
+def test_an_operator_without_input_is_measured_because_it_has_nothing_to_do(pipeline: Pipeline) -> None:
+    for _ in range(10):
+        seen = pipeline.after(INTERVAL_S)
+        assert ages(seen) == {"first": 0, "second": 0}
+        assert one(seen, "first").utilisation == 0
+
+
+def test_a_query_that_hangs_with_input_waiting_grows_stale_while_its_neighbour_does_not(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.arrive(10)
+    pipeline.clock.now_s += 2
+    pipeline.finish(reached=1)
+    assert ages(pipeline.after(3)) == {"first": 0, "second": 0}
+    pipeline.arrive(10)
+    told = []
+    for interval in range(1, 5):
+        pipeline.arrive(10)
+        seen = pipeline.after(INTERVAL_S)
+        assert ages(seen) == {"first": INTERVAL_S * interval, "second": 0}
+        # What is known without the query is still told: how long the oldest has waited, and how many do.
+        assert one(seen, "first").response_time_s == INTERVAL_S * interval
+        assert one(seen, "first").backlog == 10 * (interval + 1)
+        assert one(seen, "first").utilisation is None
+        told.append(vetoes(seen, "first")[0])
+    assert told == ["utilisation not measured"] * 3 + ["the last measurement is 20 s old, more than 15 s"]
+
+
+def test_the_micro_batch_that_ends_at_last_makes_it_new_again(pipeline: Pipeline) -> None:
+    pipeline.arrive(10)
+    pipeline.finish(reached=1)
+    pipeline.after(INTERVAL_S)
+    pipeline.arrive(10)
+    assert "measurement is 30 s old" in vetoes(pipeline.after(30), "first")[0]
+    pipeline.arrive(10)
+    pipeline.finish(reached=2)
+    seen = pipeline.after(1)
+    assert ages(seen) == {"first": 0, "second": 0}
+    assert not any("old" in veto for veto in vetoes(seen, "first"))
+
+
+def test_an_operator_that_was_never_measured_is_as_old_as_the_monitor(pipeline: Pipeline) -> None:
+    pipeline.arrive(10)
+    pipeline.after(INTERVAL_S)
+    assert ages(pipeline.after(INTERVAL_S)) == {"first": 2 * INTERVAL_S, "second": 0}
+
+
+def test_without_an_executor_nothing_to_do_is_no_measurement(pipeline: Pipeline) -> None:
+    del pipeline.there[FIRST.host]
+    assert ages(pipeline.after(20)) == {"first": 20, "second": 0}
+
+
+@dataclass
+class Query:
+    """Stands for a streaming query that Penstock did not build."""
+
+    recentProgress: list[dict[str, Any]] = field(default_factory=list)  # noqa: N815, as in Spark
+    isActive: bool = True  # noqa: N815, as in Spark
+    has_data: bool = True
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return {"message": "", "isDataAvailable": self.has_data, "isTriggerActive": self.has_data}
+
+    def finish(self) -> None:
+        done = {"batchId": len(self.recentProgress), "numInputRows": 10}
+        self.recentProgress.append({**done, "durationMs": {"triggerExecution": 800}})
+
+
+@pytest.fixture
+def query() -> Query:
+    return Query()
+
+
+@pytest.fixture
+def attached(query: Query, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> QueryMonitor:
+    monkeypatch.setattr(attach, "by_id", lambda spark: {"1": Executor(id="1", host="h", busy_s=7.0, tasks=3)})
+    nobody: Any = None
+    stands_for: Any = query
+    return QueryMonitor(nobody, stands_for, cores=1)
+
+
+def test_an_attached_query_that_hangs_grows_stale_and_its_silence_is_not_idleness(
+    attached: QueryMonitor, query: Query, clock: Clock
+) -> None:
+    clock.now_s += INTERVAL_S
+    query.finish()
+    assert ages(attached.observe()) == {"query": 0}
+    for interval in range(1, 5):
+        clock.now_s += INTERVAL_S
+        seen = attached.observe()
+        assert ages(seen) == {"query": INTERVAL_S * interval}
+        assert one(seen, "query").utilisation is None
+    assert vetoes(seen, "query") == ["the last measurement is 20 s old, more than 15 s"]
+    query.finish()
+    clock.now_s += INTERVAL_S
+    assert ages(attached.observe()) == {"query": 0}
+
+
+def test_an_attached_query_without_input_is_measured_and_a_dead_one_is_not(
+    attached: QueryMonitor, query: Query, clock: Clock
+) -> None:
+    query.has_data = False
+    for _ in range(2):
+        clock.now_s += INTERVAL_S
+        seen = attached.observe()
+    assert ages(seen) == {"query": 0}
+    assert one(seen, "query").utilisation == 0
+    query.isActive = False
+    clock.now_s += INTERVAL_S
+    assert ages(attached.observe()) == {"query": INTERVAL_S}
