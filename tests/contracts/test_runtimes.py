@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.simulation.catalogue import operator_of
-from penstock.simulation.simulation import world_of
 
 from penstock.control.ports import Actuator, Monitor
 from penstock.domain.application import Operator, pipeline
@@ -22,8 +20,10 @@ from penstock.perf.deployments import deployments, handle_of
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import m_m_1
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
+from penstock.runtimes.sim.episode import world_of
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulation.spec import Spec
+from penstock.simulation.one_operator import operator_of
+from penstock.simulation.spec import OneOperator
 from penstock.testing.runtime import RuntimeContract
 
 KINDS = (NodeType(name="slow", speedup=1.0, price=1.0), NodeType(name="fast", speedup=2.0, price=3.0))
@@ -79,10 +79,10 @@ class TestSimulatedOperator(RuntimeContract):
 
     def start(self) -> tuple[Monitor, Actuator]:
         rates = np.full(SLOTS, 100.0)
-        spec = Spec(policy="threshold-c", infrastructure="A:3", max_replicas=5)
-        op = operator_of(spec, rates, rates, np.random.default_rng(1))
+        spec = OneOperator(policy="threshold-c", infrastructure="A:3", max_replicas=5)
+        op = operator_of(spec, rates, rates, 1)
         first = handle_of(op.deployments, Replicas((1, 0, 0)))
-        self.simulated = SimulatedOperator("op", world_of(op, op.deployments), rates, first)
+        self.simulated = SimulatedOperator("op", world_of(op), rates, first)
         return self.simulated, self.simulated
 
     def advance(self) -> None:
