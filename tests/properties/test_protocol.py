@@ -144,7 +144,7 @@ class Engine:
 def machine(
     method: Method, replicas: int = 3, partitions: int | None = 4, retries: int = 1
 ) -> tuple[Settled, Engine]:
-    setup = Setup(operator="count", method=method, rocksdb=True, limits=Limits(retries=retries))
+    setup = Setup(operator="count", method=method, can_repartition=True, limits=Limits(retries=retries))
     fleet = tuple(Replica(name=f"r{index}", node_type=index % 2) for index in range(replicas))
     state = settled(setup, fleet, partitions=partitions)
     return state, Engine(partitions=partitions, replicas={replica.name for replica in fleet})

@@ -2,7 +2,7 @@
 
     step(state, event) -> (state, commands)
 
-Whoever carries the commands out (`runtimes.spark`) reports what came of each as the next
+Whoever carries the commands out (a runtime's actuator) reports what came of each as the next
 event; failures and the passing of time (`Elapsed`) are events too, and every event says when
 it happened. A change goes through these phases, those it does not need left out:
 
@@ -171,7 +171,7 @@ def _begin(state: Settled, event: Granted) -> Step:
     if why_not is not None:
         return state, (_refused(fleet, event, why_not),)
     if change.partitions == fleet.partitions:
-        # Spark raises on the same number; for us there is nothing to repartition.
+        # Engines may raise on the same number; for us there is nothing to repartition.
         change = replace(change, partitions=None)
     job = Job(change=change, granted_at_s=event.at_s)
     if change == Change():
@@ -192,8 +192,8 @@ def _impossible(fleet: Fleet, change: Change) -> str | None:
         return f"{to_n}: the operator has no state"
     if fleet.setup.method is Method.LIVE:
         return f"{to_n} needs the query stopped; the operator is reconfigured live"
-    if not fleet.setup.rocksdb:
-        return f"{to_n} needs the RocksDB state store provider; another would block the checkpoint"
+    if not fleet.setup.can_repartition:
+        return f"{to_n}: its state store cannot; trying would block the checkpoint"
     return None
 
 

@@ -1,4 +1,9 @@
-"""What is said while an operator is reconfigured: events, commands, and where the conversation stands."""
+"""What is said while an operator is reconfigured: events, commands, and where the conversation stands.
+
+In words of no engine: a query is whatever runs an operator and can be stopped and started, and
+its checkpoint what it needs to go on where it was. The names of events and commands are those
+of the journal.
+"""
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -11,7 +16,7 @@ from penstock.domain.errors import InputError
 class Method(Enum):
     """How an operator is reconfigured."""
 
-    LIVE = "live"  # executors join and leave, the query goes on
+    LIVE = "live"  # replicas join and leave, the query goes on
     PAUSE_AND_RESUME = "pause-and-resume"  # stop, repartition the state, start
 
 
@@ -49,7 +54,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One replica that runs: an executor on a node."""
+    """One replica that runs."""
 
     name: str
     node_type: int
@@ -85,7 +90,7 @@ class Setup:
 
     operator: str
     method: Method = Method.LIVE
-    rocksdb: bool = False  # its state store provider; no other can repartition
+    can_repartition: bool = False  # whether its state can be cut into another number of partitions
     limits: Limits = field(default_factory=Limits)
 
 
@@ -120,7 +125,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReady:
-    """The node asked for under this ticket is there, with its executor."""
+    """The node asked for under this ticket is there, with its replica."""
 
     ticket: int
     replica: Replica
@@ -223,7 +228,7 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquireNode:
-    """Start a node with an executor for this operator. -> NodeReady with the same ticket."""
+    """Start a node with a replica of this operator. -> NodeReady with the same ticket."""
 
     ticket: int
     node_type: int
@@ -253,7 +258,7 @@ class ReleaseNode:
 
 @dataclass(frozen=True, slots=True)
 class StopQuery:
-    """Stop the query between two batches. -> Stopped"""
+    """Stop the query where it can go on later. -> Stopped"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,12 @@ NEW = Replica(name="new", node_type=0)
 
 
 def found(method: Method = Method.LIVE, *replicas: Replica, **setup: object) -> State:
-    built = Setup(operator="count", method=method, rocksdb=bool(setup.get("rocksdb", True)), limits=LIMITS)
+    built = Setup(
+        operator="count",
+        method=method,
+        can_repartition=bool(setup.get("can_repartition", True)),
+        limits=LIMITS,
+    )
     return settled(built, replicas or (A, B), partitions=4)
 
 
@@ -192,7 +197,7 @@ def test_the_same_number_of_partitions_is_nothing_to_do_and_no_error() -> None:
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        (found(Method.PAUSE_AND_RESUME, rocksdb=False), "needs the RocksDB state store provider"),
+        (found(Method.PAUSE_AND_RESUME, can_repartition=False), "its state store cannot"),
         (found(Method.LIVE), "needs the query stopped"),
         (settled(Setup(operator="map", method=Method.PAUSE_AND_RESUME), (A,)), "has no state"),
     ],

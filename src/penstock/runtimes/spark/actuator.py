@@ -1,6 +1,6 @@
 """Carries out what the reconfiguration protocol commands, and reports what came of it as events.
 
-The protocol (`control.protocol`) is a pure state machine per chain; this is its hands. Quick
+The protocol (`reconfigure.protocol`) is a pure state machine per chain; this is its hands. Quick
 commands are carried out at once. What takes long (stopping a query, copying or repartitioning
 its state) goes to a thread, one at a time per chain, and comes back as an event.
 """
@@ -100,7 +100,8 @@ class SparkActuator:
         for name, chain in self._running.chains.items():
             replicas = tuple(self._replica(worker) for worker in workers[name])
             partitions = state_partitions(chain.max_replicas) if chain.stateful else None
-            setup = Setup(operator=name, method=chain.protocol, rocksdb=chain.stateful)
+            # Every session of ours keeps state with RocksDB, the provider that can.
+            setup = Setup(operator=name, method=chain.protocol, can_repartition=chain.stateful)
             self._hands[name] = _Hands(
                 state=settled(setup, replicas, partitions=partitions),
                 workers={worker.name: worker for worker in workers[name]},
