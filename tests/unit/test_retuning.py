@@ -273,6 +273,16 @@ def test_after_a_restart_the_tuned_bounds_hold_and_nothing_is_tuned_before_a_per
     assert (answer.ticks, answer.difference) == (22, None)
 
 
+def test_after_a_restart_a_load_that_moved_waits_for_the_end_of_a_period_too(tmp_path: Path) -> None:
+    first = Running(tmp_path, Slow(), retune_s=100.0).rounds(MEASURING + 10)
+    first.control.stop()
+    tuner = Slow()
+    again = Running(tmp_path, tuner, at_s=first.at_s, retune_s=100.0).rounds(20, rate=300.0)
+    assert tuner.jobs == []
+    again.rounds(2, rate=300.0)
+    assert len(tuner.jobs) == 1
+
+
 def test_a_run_interrupted_before_it_was_tuned_is_tuned_after_the_restart(tmp_path: Path) -> None:
     first = Running(tmp_path, Slow(after=None)).rounds(MEASURING + 2)
     tuner = Slow()
