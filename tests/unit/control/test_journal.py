@@ -203,6 +203,8 @@ def test_what_was_not_measured_stays_unknown_and_saturation_stays_infinite() -> 
         ('{"kind":"Noted","at_s":1,"text":"a","tone":"b"}', "unknown field 'tone'"),
         ('{"kind":"Noted","at_s":true,"text":"a"}', "Noted.at_s: True is no float"),
         ('{"kind":"Noted","at_s":1,"text":null}', "Noted.text: None is no str"),
+        ('{"kind":"Header","schema":1}', "field 'policies' is missing"),
+        ('{"kind":"Retuned","policies":{}}', "field 'operators' is missing"),
         ('{"kind":"Header","schema":99}', "schema 99; this version reads schemas 1 and 2"),
     ],
 )
