@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import SparkSession
 
+from penstock.control.spec import Manager
 from penstock.simulation.spec import OneOperator
 from penstock.simulation.sweep import Cell, FailedCell, FinishedCell, SweptTrace, grid, run_chunk
 from penstock.simulation.sweep_runners import in_processes, on_spark
@@ -17,7 +18,7 @@ WORKLOAD = SweptTrace(trace="small", rates=RATES, training=RATES)
 CELLS = grid(
     OneOperator(policy="fixed", as_published=True),
     WORKLOAD,
-    policies=("threshold-c", "ql", "ql-pds"),
+    policies=tuple(Manager(name=name) for name in ("threshold-c", "ql", "ql-pds")),
     infrastructures=("A:3",),
     max_replicas=(10,),
     seeds=4,
@@ -42,7 +43,8 @@ def test_spark_processes_and_one_after_another_agree_to_the_last_digit(spark: Sp
 
 
 def test_a_cell_that_fails_on_spark_does_not_take_its_neighbours_along(spark: SparkSession) -> None:
-    broken = Cell(spec=OneOperator(policy="no-such-policy"), trace="small", workload=WORKLOAD.digest)
+    too_many = OneOperator(policy="fixed", parameters={"replicas": 11}, max_replicas=10)
+    broken = Cell(spec=too_many, trace="small", workload=WORKLOAD.digest)
     run = on_spark(spark, {WORKLOAD.digest: WORKLOAD})
     results = [result for chunk in run([[CELLS[0], broken, CELLS[1]]]) for result in chunk]
     assert [type(result) for result in results] == [FinishedCell, FailedCell, FinishedCell]

@@ -5,16 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from penstock.control.journal import Header
 from penstock.control.orders import Lift, Order, Override, Pause, Resume
-from penstock.control.safety_settings import SafetySettings
+from penstock.control.spec import ControllerSpec, Manager, operator_specs
+from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Objective
 from penstock.journal_file import JournalFile
 from penstock.live.inbox import ORDERS, give, obeyed, pending
 from penstock.live.settings import node_kinds
 from penstock.runtimes.spark.cluster import ClusterError, NodeKind, check_master
-from penstock.simulation.controllers import OperatorSpec, PolicySpec, header_of
 
 GIVEN: tuple[Order, ...] = (
     Pause(until_s=1e9),
@@ -61,18 +63,22 @@ def test_a_folder_among_the_orders_is_none(tmp_path: Path) -> None:
 
 
 def a_run(folder: Path) -> Path:
-    """A run folder as a controller of two operators and two node types leaves it."""
-    operators = tuple(
-        OperatorSpec(name=name, bound_s=1.0, service_time_s=0.01) for name in ("light", "heavy")
+    """A run folder as a controller of two chains of operators and two node types leaves it."""
+    graph = pipeline(
+        "fused",
+        Operator(name="light", service_time_s=0.01, max_replicas=2),
+        Operator(name="heavy+last", service_time_s=0.01, max_replicas=3),
     )
-    header = header_of(
-        PolicySpec(operators=operators, policy="threshold-c"),
+    objective = Objective(response_time_s=2.0)
+    spec = ControllerSpec(
+        application=graph,
+        objective=objective,
         node_types=(NodeType(name="slow", speedup=1, price=1), NodeType(name="fast", speedup=2, price=3)),
-        seed=1,
-        safety=SafetySettings(max_replicas={"light": 2, "heavy+last": 3}),
+        operators=operator_specs(graph, objective),
+        operator_policy=Manager(name="threshold-c"),
     )
     with JournalFile(folder / "journal.jsonl") as journal:
-        journal.append(header)
+        journal.append(Header(controller=spec))
     return folder
 
 

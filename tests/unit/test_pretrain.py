@@ -1,15 +1,18 @@
 """From a few minutes of measurements to a policy that starts well."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from penstock.control.build import build_controller, likely_rates, measured_operator
 from penstock.control.hierarchy import ManagersMemory
 from penstock.control.journal import Header, decoded, encoded
 from penstock.control.loop import plan
-from penstock.control.safety_settings import UNGUARDED, SafetySettings
+from penstock.control.safety_settings import UNGUARDED
 from penstock.control.saved import restored, saved
+from penstock.control.spec import ControllerSpec, Manager, OperatorSpec
 from penstock.data.synthetic import day_and_week
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Scale
@@ -20,16 +23,7 @@ from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.policy.kernel import CompiledPolicy, copied
 from penstock.policy.memory import learned
-from penstock.runtimes.sim.episode import no_totals, run, trail_of
-from penstock.simulation.controllers import (
-    OperatorSpec,
-    PolicySpec,
-    build_controller,
-    header_of,
-    likely_rates,
-    measured,
-)
-from penstock.simulation.play import first_deployment, world_of
+from penstock.runtimes.sim.episode import no_totals, run, single_replica, starting_type, trail_of, world_of
 from penstock.training.pretrain import model_of, pretrained, specs_of
 
 SLOW, FAST = NodeType(name="slow", speedup=1.0, price=1.0), NodeType(name="fast", speedup=2.0, price=2.0)
@@ -65,10 +59,24 @@ def minutes(seed: int, count: int = 5) -> list[ApplicationObservation]:
     return seen
 
 
-def header(policy: str, seed: int) -> Header:
+def spec_of(policy: str, *operators: OperatorSpec, **others: Any) -> ControllerSpec:
+    """A controller of operators as they were measured; nothing guards what it decides."""
+    return ControllerSpec(
+        **{
+            "application": GRAPH,
+            "objective": OBJECTIVE,
+            "node_types": TYPES,
+            "operators": operators,
+            "operator_policy": Manager(name=policy),
+            "safety": UNGUARDED,
+            **others,
+        }
+    )
+
+
+def measured(policy: str, seed: int) -> ControllerSpec:
     model = model_of(GRAPH, minutes(seed), TYPES, interval_s=30.0)
-    policies = PolicySpec(operators=specs_of(model, OBJECTIVE), policy=policy)
-    return header_of(policies, node_types=TYPES, seed=seed, safety=UNGUARDED)
+    return spec_of(policy, *specs_of(model, OBJECTIVE), seed=seed)
 
 
 def test_minutes_of_measurements_make_the_model() -> None:
@@ -99,18 +107,18 @@ def test_intervals_without_service_times_are_left_out_and_none_at_all_is_an_erro
         model_of(GRAPH, blind, TYPES, interval_s=30.0)
 
 
-def first_hours_cost(made: Header, managers: ManagersMemory, seed: int) -> float:
+def first_hours_cost(made: ControllerSpec, managers: ManagersMemory, seed: int) -> float:
     """Mean cost of the first six hours, a minute a slot, in a world whose service times are the true ones."""
     true = OperatorSpec(name="count", bound_s=SLO_S, service_time_s=MEAN_S, service_scv=SCV, max_replicas=6)
     controller, _ = build_controller(made)
     policy = controller.managers.operators["count"]
     assert isinstance(policy, CompiledPolicy)
-    op = measured(PolicySpec(operators=(true,)), true, TYPES, np.random.default_rng(0))
     rates = day_and_week(slots=360, seed=100 + seed, mean_rate=400.0).rates
+    known = measured_operator(made, true, rates)
     trail = trail_of(rates.size)
     memory = copied(managers.operators["count"])
-    world = world_of(op, policy.deployments)
-    here = first_deployment(op, policy)
+    world = world_of(known, policy.deployments)
+    here = single_replica(known, starting_type(known, policy))
     run(world, memory, rates, here, np.random.default_rng(seed), no_totals(2), trail)
     return float(trail.cost.mean())
 
@@ -119,7 +127,7 @@ def first_hours_cost(made: Header, managers: ManagersMemory, seed: int) -> float
 def test_a_pretrained_learner_starts_better_than_an_untrained_one(policy: str) -> None:
     untrained, trained = [], []
     for seed in range(5):
-        made = header(policy, seed)
+        made = measured(policy, seed)
         controller, memory = build_controller(made)
         untrained.append(first_hours_cost(made, memory.managers, seed))
         ready = pretrained(made, controller, memory, seed=seed)
@@ -128,7 +136,7 @@ def test_a_pretrained_learner_starts_better_than_an_untrained_one(policy: str) -
     assert sum(better < worse for better, worse in zip(trained, untrained, strict=True)) >= 4
 
 
-def wants(made: Header, *, train: bool) -> dict[tuple[int, int], int]:
+def wants(made: ControllerSpec, *, train: bool) -> dict[tuple[int, int], int]:
     """Replicas wanted, by replicas there and load, on one type of node."""
     controller, memory = build_controller(made)
     if train:
@@ -143,7 +151,7 @@ def wants(made: Header, *, train: bool) -> dict[tuple[int, int], int]:
     return found
 
 
-def on_slow_nodes(policy: str) -> Header:
+def on_slow_nodes(policy: str) -> ControllerSpec:
     """An operator of up to four replicas of 200 tuples/s each, whose load moved little while measured."""
     one = OperatorSpec(
         name="count",
@@ -153,9 +161,7 @@ def on_slow_nodes(policy: str) -> Header:
         max_replicas=4,
         rates=(300.0, 310.0),
     )
-    return header_of(
-        PolicySpec(operators=(one,), policy=policy), node_types=(SLOW,), seed=1, safety=UNGUARDED
-    )
+    return spec_of(policy, one, node_types=(SLOW,))
 
 
 def test_after_training_a_learner_wants_what_the_optimal_policy_of_its_model_wants() -> None:
@@ -171,7 +177,7 @@ def test_training_prepares_for_loads_that_jump() -> None:
 
 
 def test_training_leaves_the_untrained_memory_as_it_was_and_is_the_same_for_the_same_seed() -> None:
-    made = header("ql", 1)
+    made = measured("ql", 1)
     controller, memory = build_controller(made)
     before = learned(memory.managers.operators["count"])
     first, again = (pretrained(made, controller, memory, slots=2000, seed=4) for _ in range(2))
@@ -185,8 +191,9 @@ def test_training_leaves_the_untrained_memory_as_it_was_and_is_the_same_for_the_
 
 
 def test_a_pretrained_controller_is_saved_restored_and_decides_the_same() -> None:
-    made = decoded(encoded(header("ql-pds-plus", 2)))
-    assert isinstance(made, Header)
+    header = decoded(encoded(Header(controller=measured("ql-pds-plus", 2))))
+    assert isinstance(header, Header)
+    made = header.controller
     controller, memory = build_controller(made)
     ready = pretrained(made, controller, memory, slots=5000)
     seen = minutes(3)[0]
@@ -196,7 +203,7 @@ def test_a_pretrained_controller_is_saved_restored_and_decides_the_same() -> Non
 
 @pytest.mark.parametrize("slots", [0, 10**9])
 def test_training_slots_are_checked(slots: int) -> None:
-    made = header("ql", 1)
+    made = measured("ql", 1)
     controller, memory = build_controller(made)
     with pytest.raises(InputError, match="training slots"):
         pretrained(made, controller, memory, slots=slots)
@@ -214,20 +221,22 @@ def test_likely_loads_cover_all_an_operator_can_take() -> None:
 def test_specifications_are_checked() -> None:
     one = OperatorSpec(name="count", bound_s=1.0, service_time_s=0.005)
     with pytest.raises(InputError, match="did you mean 'ql-pds'"):
-        PolicySpec(operators=(one,), policy="ql-pdx")
+        spec_of("ql-pdx", one)
     with pytest.raises(InputError, match="no operators"):
-        PolicySpec(operators=())
+        spec_of("ql-pds")
     with pytest.raises(InputError, match="max_rate=0"):
         OperatorSpec(name="count", bound_s=1.0, service_time_s=0.005, max_rate=0.0)
 
 
 def test_a_header_describes_the_application_manager_and_the_paces() -> None:
     one = OperatorSpec(name="count", bound_s=0.04, service_time_s=0.005)
-    spec = PolicySpec(
-        operators=(one,), policy="threshold-c", token_bucket=(0.01, 0.03), operator_period_s=30.0, rest_s=60.0
+    bucket = Manager(name="token-bucket", parameters={"low_s": 0.01, "high_s": 0.03})
+    made = spec_of(
+        "threshold-c", one, application_policy=bucket, operator_period_s=30.0, rest_s=60.0, advise=True
     )
-    made = header_of(spec, node_types=TYPES, seed=1, safety=SafetySettings(), advise=True)
-    controller, _ = build_controller(made)
+    header = decoded(encoded(Header(controller=made)))
+    assert isinstance(header, Header)
+    controller, _ = build_controller(header.controller)
     assert controller.advise
     assert controller.managers.operator_period_s == {"count": 30.0}
     assert controller.managers.rest_s == 60.0

@@ -9,16 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.live.brain import Brain
-from penstock.simulation.application_managers import APPLICATION_POLICIES, MODEL_FREE
-from penstock.simulation.controllers import PolicySpec, build_controller, header_of, operator_specs
 
 from penstock.apps.paced.form import paced
-from penstock.control.journal import Entry, Header, Noted, Retuned, Ticked, encoded, latest_header
-from penstock.control.plain_data import from_plain, to_plain
+from penstock.control.build import build_controller
+from penstock.control.journal import (
+    Entry,
+    Header,
+    Noted,
+    Retuned,
+    Ticked,
+    encoded,
+    latest_header,
+    retuned_spec,
+)
 from penstock.control.replay import replay
 from penstock.control.safety_settings import UNGUARDED
 from penstock.control.saved import as_plain, saved
+from penstock.control.spec import ControllerSpec, Manager, needs_model, operator_specs
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Decision, Scale
 from penstock.domain.deployment import Replicas
@@ -26,11 +33,14 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.domain.request import Verdict
 from penstock.journal_file import JournalFile, read_journal
+from penstock.live.controlling import Controlling
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
 from penstock.live.tuning import TunerProcess
 from penstock.policy.application.tuned import naive
+from penstock.policy.registry import Level, entries
 from penstock.runtimes.spark.cluster import NodeKind
 from penstock.training.retuning import configuration_of, is_tuned, job_of, moved, tuned
 
@@ -44,6 +54,11 @@ GRAPH = pipeline(
 OBJECTIVE = Objective(response_time_s=0.1)
 TIGHT = {"first": 0.08, "second": 0.02}
 ONE = (NodeType(name="standard", speedup=1.0, price=1.0),)
+MODEL_FREE = [
+    name
+    for name in entries(Level.APPLICATION)
+    if not needs_model(Manager(name="threshold-c"), Manager(name=name))
+]
 
 
 def seen(at_s: float, *, rate: float = 100.0, service_s: float = 0.008) -> ApplicationObservation:
@@ -63,19 +78,25 @@ def seen(at_s: float, *, rate: float = 100.0, service_s: float = 0.008) -> Appli
     return ApplicationObservation(at_s=at_s, response_time_s=0.05, operators=operators, source_rate=rate)
 
 
-def answer_to(job: Header, bounds_s: dict[str, float]) -> Retuned:
-    spec = from_plain(job.policies, PolicySpec)
+def answer_to(job: ControllerSpec, bounds_s: dict[str, float]) -> Retuned:
     other = replace(
-        spec,
-        operators=tuple(replace(one, bound_s=bounds_s[one.name]) for one in spec.operators),
+        job,
+        operators=tuple(replace(one, bound_s=bounds_s[one.name]) for one in job.operators),
         weights=Weights(performance=0.5, resources=0.3, reconfiguration=0.2),
     )
-    header = replace(job, policies=to_plain(other, PolicySpec))
-    _, memory = build_controller(header)
-    return Retuned(at_s=0.0, policies=header.policies, memory=as_plain(saved(memory)), reason="a trial")
+    _, memory = build_controller(other)
+    return Retuned(
+        at_s=0.0,
+        application=other.application,
+        operators=other.operators,
+        weights=other.weights,
+        source_rates=other.source_rates,
+        memory=as_plain(saved(memory)),
+        reason="a trial",
+    )
 
 
-Answer = Callable[[Header], Retuned | Noted]
+Answer = Callable[[ControllerSpec], Retuned | Noted]
 
 
 class Slow:
@@ -83,11 +104,11 @@ class Slow:
 
     def __init__(self, after: int | None = 4, answer: Answer | None = None) -> None:
         self.after, self.answer_of = after, answer or (lambda job: answer_to(job, TIGHT))
-        self.jobs: list[Header] = []
+        self.jobs: list[ControllerSpec] = []
         self.asked = 0
         self.stopped = 0
 
-    def begin(self, job: Header) -> None:
+    def begin(self, job: ControllerSpec) -> None:
         self.jobs.append(job)
         self.asked = 0
 
@@ -100,32 +121,50 @@ class Slow:
 
 
 class Running:
-    """A live run's brain over what is given it to see, every five seconds."""
+    """The controller of a live run over what is given it to see, every five seconds."""
 
-    def __init__(self, out: Path, tuner: Slow, *, at_s: float = 0.0, **settings: Any) -> None:
+    def __init__(
+        self,
+        out: Path,
+        tuner: Slow,
+        *,
+        at_s: float = 0.0,
+        policy: str = "drs-c",
+        application_policy: str = "tuned",
+        **settings: Any,
+    ) -> None:
         self.out, self.at_s = out, at_s
+        self.load: dict[str, float] = {}
         self.said: list[tuple[str, ...]] = []
         live = LiveRun(
             paced(GRAPH, objective=OBJECTIVE),
             LiveSettings(
                 out=out,
+                policy=Manager(name=policy),
+                application_policy=Manager(name=application_policy),
                 warm_up_s=0.0,
                 kinds=(NodeKind(name="standard"),),
-                **{"policy": "drs-c", "application_policy": "tuned", **settings},
+                **settings,
             ),
             feeder_of=lambda feeds: pytest.fail("nobody feeds here"),
         )
-        self.brain = Brain(live.app, live.settings, self, tuner)
+        self.control = Controlling(live.app, live.settings, self, tuner)
+
+    def observe(self) -> ApplicationObservation:
+        self.at_s += 5.0
+        return seen(self.at_s, **self.load)
+
+    def apply(self, verdict: Verdict) -> None:
+        """Replicas stay as they are: what is wanted is all that counts here."""
 
     def append(self, entry: Entry) -> None:
         with JournalFile(self.out / "journal.jsonl") as journal:
             journal.append(entry)
 
     def rounds(self, count: int, **load: float) -> "Running":
+        self.load = load
         for _ in range(count):
-            self.at_s += 5.0
-            interval, _ = self.brain.tick(seen(self.at_s, **load))
-            self.said.append(interval.reasons)
+            self.said.append(self.control.round(self, self).reasons)
         return self
 
     @property
@@ -158,13 +197,17 @@ def test_operators_decide_with_naive_shares_while_tuning_goes_on_and_with_the_tu
     assert len(tuner.jobs) == 1
     assert [index for index, reasons in enumerate(run.said) if "retuned" in reasons[0]] == [MEASURING + 4]
     (swap,) = [entry for entry in run.entries if isinstance(entry, Retuned)]
-    before = run.entries[: run.entries.index(swap)]
-    assert isinstance(before[-1], Ticked), "between two rounds"
-    assert swap.at_s == before[-1].seen.at_s + 5.0
+    place = run.entries.index(swap)
+    before, after = run.entries[place - 1], run.entries[place + 1]
+    assert isinstance(before, Ticked)
+    assert isinstance(after, Ticked), "between two rounds"
+    assert before.seen.at_s <= swap.at_s < after.seen.at_s == before.seen.at_s + 5.0
     latest = latest_header(run.entries)
     assert latest is not None
-    assert configuration_of(latest).bounds_s == TIGHT
-    assert configuration_of(latest).weights == Weights(performance=0.5, resources=0.3, reconfiguration=0.2)
+    assert configuration_of(latest.controller).bounds_s == TIGHT
+    assert configuration_of(latest.controller).weights == Weights(
+        performance=0.5, resources=0.3, reconfiguration=0.2
+    )
 
 
 def test_a_replay_reproduces_the_decisions_before_and_after_a_swap(tmp_path: Path) -> None:
@@ -177,7 +220,7 @@ def test_a_replay_reproduces_the_decisions_before_and_after_a_swap(tmp_path: Pat
     assert different.tick == 5
 
 
-def failed(job: Header) -> Noted:
+def failed(job: ControllerSpec) -> Noted:
     return Noted(at_s=0.0, text="tuning failed: out of memory: bounds and weights stay")
 
 
@@ -191,10 +234,10 @@ def test_a_tuning_that_fails_changes_nothing_and_is_noted(tmp_path: Path) -> Non
 
 def test_a_tuner_that_cannot_be_started_or_answers_nonsense_changes_nothing(tmp_path: Path) -> None:
     class Missing(Slow):
-        def begin(self, job: Header) -> None:
+        def begin(self, job: ControllerSpec) -> None:
             raise OSError("no such program")
 
-    def strange(job: Header) -> Retuned:
+    def strange(job: ControllerSpec) -> Retuned:
         return replace(answer_to(job, TIGHT), memory={"arrays": {}, "state": {"schema": 99}})
 
     for name, tuner, why in (
@@ -219,15 +262,25 @@ def test_after_a_restart_the_tuned_bounds_hold_and_nothing_is_tuned_before_a_per
     tmp_path: Path,
 ) -> None:
     first = Running(tmp_path, Slow(), retune_s=60.0).rounds(MEASURING + 10)
-    first.brain.stop()
+    first.control.stop()
     tuner = Slow()
     again = Running(tmp_path, tuner, at_s=first.at_s, retune_s=60.0).rounds(12)
     assert [wants(decision) for decision in again.of_second()[10:]] == [2] * 12
     assert tuner.jobs == []
     headers = [entry for entry in again.entries if isinstance(entry, Header)]
-    assert configuration_of(headers[-1]).bounds_s == TIGHT
+    assert configuration_of(headers[-1].controller).bounds_s == TIGHT
     answer = replay(again.entries, build_controller)
     assert (answer.ticks, answer.difference) == (22, None)
+
+
+def test_after_a_restart_a_load_that_moved_waits_for_the_end_of_a_period_too(tmp_path: Path) -> None:
+    first = Running(tmp_path, Slow(), retune_s=100.0).rounds(MEASURING + 10)
+    first.control.stop()
+    tuner = Slow()
+    again = Running(tmp_path, tuner, at_s=first.at_s, retune_s=100.0).rounds(20, rate=300.0)
+    assert tuner.jobs == []
+    again.rounds(2, rate=300.0)
+    assert len(tuner.jobs) == 1
 
 
 def test_a_run_interrupted_before_it_was_tuned_is_tuned_after_the_restart(tmp_path: Path) -> None:
@@ -252,7 +305,8 @@ def test_after_a_restart_what_is_asked_now_holds(tmp_path: Path) -> None:
     ).rounds(2)
     latest = latest_header(again.entries)
     assert latest is not None
-    assert (latest.advise, latest.safety_chain.max_nodes) == (True, 3)
+    assert latest.controller.safety is not None
+    assert (latest.controller.advise, latest.controller.safety.max_nodes) == (True, 3)
     assert replay(again.entries, build_controller).difference is None
 
 
@@ -288,7 +342,7 @@ def test_it_is_tuned_again_after_a_period_only_if_something_moved(
     assert replay(run.entries, build_controller).difference is None
 
 
-@pytest.mark.parametrize("manager", [name for name in APPLICATION_POLICIES if name not in MODEL_FREE])
+@pytest.mark.parametrize("manager", [name for name in entries(Level.APPLICATION) if name not in MODEL_FREE])
 def test_a_manager_that_needs_a_model_measures_first_then_decides_and_replays(
     tmp_path: Path, manager: str
 ) -> None:
@@ -298,8 +352,8 @@ def test_a_manager_that_needs_a_model_measures_first_then_decides_and_replays(
     assert len(run.notes("measuring, before the first decision")) == MEASURING
     latest = latest_header(run.entries)
     assert latest is not None
-    graph = from_plain(latest.policies, PolicySpec).graph
-    assert [operator.service_time_s for operator in graph.operators] == pytest.approx([0.001, 0.008])
+    measured = [operator.service_time_s for operator in latest.controller.application.operators]
+    assert measured == pytest.approx([0.001, 0.008])
     # 1.6 replicas' worth of work: who knows that wants more than one.
     assert wants(ticks[-1].plan.decisions["second"]) >= 2
     assert replay(run.entries, build_controller).difference is None
@@ -319,33 +373,34 @@ def test_an_objective_that_service_alone_breaks_is_said_while_measuring_goes_on(
     assert len(run.rounds(400, service_s=0.008).of_second()) > 0, "until it is measured otherwise"
 
 
-def header(policy: str = "drs-c", objective: Objective = OBJECTIVE) -> Header:
-    spec = PolicySpec(
-        operators=operator_specs(GRAPH, objective),
-        policy=policy,
-        application_policy="tuned",
+def spec(objective: Objective = OBJECTIVE, **tuning: int) -> ControllerSpec:
+    return ControllerSpec(
         application=GRAPH,
         objective=objective,
+        node_types=ONE,
+        operators=operator_specs(GRAPH, objective),
+        operator_policy=Manager(name="drs-c"),
+        application_policy=Manager(name="tuned", parameters=tuning),
         weights=naive(GRAPH, objective).weights,
+        interval_s=5.0,
+        safety=replace(UNGUARDED, interval_s=5.0),
     )
-    return header_of(spec, node_types=ONE, seed=1, safety=replace(UNGUARDED, interval_s=5.0))
 
 
 def test_the_analyser_takes_rates_and_moments_from_what_was_monitored() -> None:
     """Half of the tuples take 6 ms, half 10 ms, exponential: a second moment of (72 + 200) / 2 = 136 ms2."""
     monitored = [seen(5.0 * i, rate=100.0, service_s=0.006 if i % 2 else 0.010) for i in range(6)]
-    job = job_of(header(), monitored)
-    spec = from_plain(job.policies, PolicySpec)
-    second = spec.graph.operator("second")
+    job = job_of(spec(), monitored)
+    second = job.application.operator("second")
     assert second.service_time_s == pytest.approx(0.008)
     assert second.service_scv == pytest.approx(136 / 64 - 1)
-    assert spec.source_rates == (100.0,) * 6
-    assert configuration_of(job) == configuration_of(header())
+    assert job.source_rates == (100.0,) * 6
+    assert configuration_of(job) == configuration_of(spec())
     assert moved(job, job) == ""
     assert not is_tuned(job)
     blind = [replace(one, operators=()) for one in monitored]
     with pytest.raises(InputError, match="no service time was measured"):
-        job_of(header(), blind)
+        job_of(spec(), blind)
 
 
 def test_tuning_keeps_every_path_within_its_limit_saves_resources_and_repeats_exactly() -> None:
@@ -354,27 +409,27 @@ def test_tuning_keeps_every_path_within_its_limit_saves_resources_and_repeats_ex
     The naive 20 ms for `second` want a second one from 80 tuples/s on, and let it go at 60: dearer,
     and half of all intervals change something.
     """
-    first, again = (tuned(easy_job(), budget=8) for _ in range(2))
+    job = easy_job(budget=8)
+    first, again = (tuned(job) for _ in range(2))
     assert first == again
     assert isinstance(first, Retuned)
-    chosen = configuration_of(replace(easy_job(), policies=first.policies))
+    chosen = configuration_of(retuned_spec(job, first))
     assert sum(chosen.bounds_s.values()) <= 1.05 * 0.040 + 1e-12
     assert chosen.bounds_s["second"] > 0.0286
     assert "to 2 in simulation, requirements kept" in first.reason
-    assert is_tuned(replace(easy_job(), policies=first.policies))
+    assert is_tuned(retuned_spec(job, first))
 
 
-def easy_job() -> Header:
+def easy_job(**tuning: int) -> ControllerSpec:
     rates = (60.0, 70.0, 80.0, 90.0)
     monitored = [seen(5.0 * i, rate=rate) for i, rate in enumerate(rates)]
-    return job_of(header(objective=Objective(response_time_s=0.040)), monitored)
+    return job_of(spec(Objective(response_time_s=0.040), **tuning), monitored)
 
 
 def test_the_process_says_why_it_failed_and_can_be_stopped(tmp_path: Path) -> None:
-    job = job_of(header(), [seen(5.0 * i) for i in range(3)])
-    impossible = replace(from_plain(job.policies, PolicySpec), objective=Objective(response_time_s=0.005))
+    job = job_of(spec(), [seen(5.0 * i) for i in range(3)])
     process = TunerProcess(tmp_path / "tuning")
-    process.begin(replace(job, policies=to_plain(impossible, PolicySpec)))
+    process.begin(replace(job, objective=Objective(response_time_s=0.005)))
     answer = waited(process)
     assert isinstance(answer, Noted)
     assert "takes 9 ms of service alone" in answer.text
@@ -401,7 +456,7 @@ def waited(process: TunerProcess) -> Retuned | Noted:
 
 
 def test_the_process_ends_when_the_run_is_gone(tmp_path: Path) -> None:
-    (tmp_path / "job.json").write_text(encoded(header()))
+    (tmp_path / "job.json").write_text(encoded(Header(controller=spec())))
     command = [sys.executable, "-m", "penstock.live.tuner", str(tmp_path)]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=120, check=False)
     assert ended.returncode == 1

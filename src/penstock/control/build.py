@@ -39,6 +39,13 @@ def build_controller(
     `nodes` are the names of those that have a manager, where the specification has a node policy.
     """
     known = Measured(spec) if knowledge is None else knowledge
+    check_application_policy(
+        spec.application_policy,
+        spec.application,
+        spec.node_types,
+        where="the infrastructure",
+        delays_s=spec.delays_s,
+    )
     operators = operator_managers(spec, known) if spec.operators_decide else {}
     above = spec.application_policy.entry(Level.APPLICATION)
     controller = Controller(

@@ -93,14 +93,28 @@ class _Policies:
         return Manager(name=name, parameters=parameters)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Header:
+    """The first line of a journal, in the words of schema 1."""
+
+    policies: _Policies
+    seed: int
+    node_types: tuple[NodeType, ...]
+    safety: SafetySettings
+    advise: bool = False
+    at_s: float | None = None
+    schema: int = 1
+    about: Mapping[str, Any] = field(default_factory=dict)  # for people
+
+
 def _header(data: Mapping[str, Any]) -> dict[str, Any]:
-    policies = from_plain(data["policies"], _Policies)
-    safety = from_plain(data["safety"], SafetySettings)
+    before = from_plain({name: value for name, value in data.items() if name != "kind"}, _Header)
+    policies, safety = before.policies, before.safety
     bounds = sum(one.bound_s for one in policies.operators)
     controller = ControllerSpec(
         application=policies.graph,
         objective=policies.objective or Objective(response_time_s=bounds),
-        node_types=from_plain(data["node_types"], tuple[NodeType, ...]),
+        node_types=before.node_types,
         operators=policies.operators,
         operator_policy=policies.operator_policy,
         application_policy=policies.manager,
@@ -112,13 +126,13 @@ def _header(data: Mapping[str, Any]) -> dict[str, Any]:
         operator_period_s=policies.operator_period_s,
         rest_s=policies.rest_s,
         safety=safety,
-        seed=int(data["seed"]),
-        advise=bool(data.get("advise", False)),
+        seed=before.seed,
+        advise=before.advise,
     )
     return {
         "kind": "Header",
         "controller": to_plain(controller, ControllerSpec),
-        "at_s": data.get("at_s"),
+        "at_s": before.at_s,
         "schema": 2,
     }
 

@@ -81,7 +81,7 @@ class Controlling:
         self._deciding: Deciding | None = None
         self._retuning = self._made_retuning(tuner) if settings.tunes else None
         self._memory_file = settings.work / "controller.json"
-        self._last_at_s = 0.0
+        self._last_at_s: float | None = None  # nothing was seen yet
         if not settings.needs_model:
             self._build(None)
         elif self._memory_file.exists():
@@ -123,7 +123,7 @@ class Controlling:
             self._retuning.saw(seen)
 
     def _swap_if_tuned(self, now: Deciding) -> bool:
-        if self._retuning is not None:
+        if self._retuning is not None and self._last_at_s is not None:
             self._deciding = self._retuning.between_rounds(now, self._last_at_s)
         return self._deciding is not now
 

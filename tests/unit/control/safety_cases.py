@@ -6,10 +6,13 @@ from typing import Any
 
 from penstock.control.safety import Admitted, admit
 from penstock.control.safety_settings import UNGUARDED, SafetySettings
+from penstock.control.spec import ControllerSpec, Manager, operator_specs
 from penstock.control.watch import SafetyMemory, carried_out
+from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Request, request_of
 
@@ -30,6 +33,20 @@ def app(at_s: float, *operators: OperatorObservation, **more: Any) -> Applicatio
 def only(**guards: Any) -> SafetySettings:
     """No guard but these."""
     return replace(UNGUARDED, **guards)
+
+
+def controller_spec(**others: Any) -> ControllerSpec:
+    """A controller of one operator, as a journal's header describes it."""
+    graph = pipeline("one", Operator(name="count", service_time_s=0.005, max_replicas=4))
+    objective = Objective(response_time_s=0.05)
+    usual = ControllerSpec(
+        application=graph,
+        objective=objective,
+        node_types=ONE_TYPE,
+        operators=operator_specs(graph, objective),
+        operator_policy=Manager(name="threshold-c"),
+    )
+    return replace(usual, **others)
 
 
 class Chain:

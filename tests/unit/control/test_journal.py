@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safety_cases import WORKER, app, one
+from safety_cases import app, controller_spec, one
 
 from penstock.control.journal import (
     Entry,
@@ -27,9 +27,11 @@ from penstock.control.journal import (
 from penstock.control.orders import Override, Pause
 from penstock.control.plan import Plan
 from penstock.control.safety_settings import SafetySettings, Window
+from penstock.control.spec import Manager
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
+from penstock.domain.objective import Weights
 from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
 from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut, Verdict
 from penstock.journal_file import JournalFile, read_journal
@@ -128,14 +130,25 @@ RECORD = Record(
     state_moved_bytes=None,
     trouble=("it broke",),
 )
-HEADER = Header(
-    policies={"policy": "ql-pds", "levels": 30},
-    seed=7,
-    node_types=(WORKER,),
+SPEC = controller_spec(
+    operator_policy=Manager(name="ql-pds", parameters={"gamma": 0.5}),
+    application_policy=Manager(name="tuned", parameters={"budget": 3}),
+    node_policy=Manager(name="sender-initiated"),
+    delays_s={"count": 0.01},
     safety=SafetySettings(
         max_replicas={"count": 4}, excluded=(Window(start_s=0.0, end_s=60.0, daily=True),), max_cost=4.0
     ),
-    at_s=1.5,
+    seed=7,
+)
+HEADER = Header(controller=SPEC, at_s=1.5)
+RETUNED = Retuned(
+    at_s=2.0,
+    application=SPEC.application,
+    operators=tuple(replace(one, bound_s=0.02, rates=(1.0, 2.5)) for one in SPEC.operators),
+    weights=Weights(performance=0.5, resources=0.3, reconfiguration=0.2),
+    source_rates=(1.0, 2.5),
+    memory={"arrays": {}},
+    reason="cheaper",
 )
 ENTRIES: tuple[Entry, ...] = (
     HEADER,
@@ -145,18 +158,26 @@ ENTRIES: tuple[Entry, ...] = (
         event=Failed(command=AcquireNode(ticket=3, node_type=0), reason="no quota", at_s=4.0),
         commands=(StopQuery(), AcquireNode(ticket=4, node_type=0, node="n1")),
     ),
-    Retuned(at_s=2.0, policies={"weights": {"performance": 0.5}}, memory={"arrays": {}}, reason="cheaper"),
+    RETUNED,
     Reconfigured(record=RECORD),
     Noted(at_s=3.0, text="started"),
 )
 
 
 def test_who_decides_at_the_end_is_the_last_header_with_what_was_retuned_since() -> None:
-    changed = Retuned(at_s=2.0, policies={"levels": 9}, memory={}, reason="")
-    other = replace(HEADER, policies={"levels": 5})
+    again = replace(RETUNED, weights=Weights(performance=0.2, resources=0.4, reconfiguration=0.4))
+    other = replace(HEADER, controller=replace(SPEC, levels=5))
+    retuned = replace(
+        SPEC,
+        application=again.application,
+        operators=again.operators,
+        weights=again.weights,
+        source_rates=again.source_rates,
+    )
     assert latest_header([]) is None
-    assert latest_header([HEADER, changed, changed]) == replace(HEADER, policies={"levels": 9})
-    assert latest_header([HEADER, changed, other]) == other
+    assert latest_header([RETUNED]) is None
+    assert latest_header([HEADER, RETUNED, again]) == replace(HEADER, controller=retuned)
+    assert latest_header([HEADER, RETUNED, other]) == other
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: type(entry).__name__)
@@ -240,7 +261,9 @@ def test_what_was_not_measured_stays_unknown_and_saturation_stays_infinite() -> 
         ('{"kind":"Noted","at_s":1,"text":"a","tone":"b"}', "unknown field 'tone'"),
         ('{"kind":"Noted","at_s":true,"text":"a"}', "Noted.at_s: True is no float"),
         ('{"kind":"Noted","at_s":1,"text":null}', "Noted.text: None is no str"),
-        ('{"kind":"Header","schema":99}', "schema 99; this version reads schema 1"),
+        ('{"kind":"Header","schema":1}', "field 'policies' is missing"),
+        ('{"kind":"Retuned","policies":{}}', "field 'operators' is missing"),
+        ('{"kind":"Header","schema":99}', "schema 99; this version reads schemas 1 and 2"),
     ],
 )
 def test_a_line_that_is_no_entry_says_what_is_wrong(line: str, message: str) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import Generator
-from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
-from safety_cases import ONE_TYPE, app, one, only
+from safety_cases import ONE_TYPE, app, controller_spec, one, only
 
 from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
@@ -32,9 +31,12 @@ from penstock.policy.application.grant_all import GrantAll
 from penstock.policy.application.token_bucket import TokenBucket
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.threshold import Threshold
+from penstock.policy.registry import Level, entries
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
+from penstock.runtimes.sim.episode import world_of
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulation.play import first_deployment, world_of
+from penstock.simulation.knowledge import first_deployment
+from penstock.simulation.one_operator import operator_of
 from penstock.simulation.spec import OneOperator
 
 
@@ -194,16 +196,14 @@ def test_an_order_in_force_is_not_dropped_with_the_safety_chain(order: Order) ->
 def test_a_run_without_a_safety_chain_replays_from_its_journal() -> None:
     world, controller = Still(), one_more(safety=None)
     memory = first_memory(controller, seed=1)
-    world.append(Header(policies={}, seed=1, node_types=ONE_TYPE, safety=None))
+    world.append(Header(controller=controller_spec(safety=None)))
     for _ in range(3):
         memory = tick(controller, memory, world, world, world)
-    entries = [decoded(encoded(entry)) for entry in world.log if isinstance(entry, Header | Ticked)]
-    header = entries[0]
+    written = [decoded(encoded(entry)) for entry in world.log if isinstance(entry, Header | Ticked)]
+    header = written[0]
     assert isinstance(header, Header)
-    assert header.safety is None
-    with pytest.raises(InputError, match="this run has no safety chain"):
-        _ = header.safety_chain
-    answer = replay(entries, lambda header: (again := one_more(safety=header.safety), first_memory(again, 1)))
+    assert header.controller.safety is None
+    answer = replay(written, lambda spec: (again := one_more(safety=spec.safety), first_memory(again, 1)))
     assert (answer.ticks, answer.difference) == (3, None)
 
 
@@ -224,17 +224,18 @@ def test_operator_managers_run_at_their_own_pace() -> None:
 
 def simulated(policy: str, rates: Floats) -> tuple[Controller, ControllerMemory, SimulatedOperator]:
     spec = OneOperator(policy=policy, max_replicas=5, seed=3)
-    op = operator_of(spec, rates, rates, np.random.default_rng(2))
-    manager = build_policy(op)
+    known = operator_of(spec, rates, rates, seed=2)
+    manager = spec.operator_policy.entry(Level.OPERATOR).build(known, spec.parameters)
     controller = Controller(
         managers=Managers(
             operators={"op": manager},
             application=TokenBucket(low_s=0.03, high_s=0.031, period_s=60.0, capacity=2),
         ),
-        node_types=op.node_types,
+        node_types=known.node_types,
         safety=only(scale_in_window_s=180.0, max_nodes=4, warm_up_s=60.0, ineffective_hold_s=600.0),
     )
-    operator = SimulatedOperator("op", world_of(op, op.deployments), rates, first_deployment(op, manager))
+    first = first_deployment(known, manager, spec.variant.first_replica)
+    operator = SimulatedOperator("op", world_of(known), rates, first)
     return controller, first_memory(controller, seed=5), operator
 
 
@@ -242,7 +243,7 @@ def decisions_of(world: Still) -> list[tuple[Decision, tuple[Request, ...]]]:
     return [(e.plan.decisions["op"], e.plan.granted) for e in world.log if isinstance(e, Ticked)]
 
 
-@pytest.mark.parametrize("policy", list(POLICIES))
+@pytest.mark.parametrize("policy", entries(Level.OPERATOR))
 def test_a_restored_controller_decides_as_if_it_had_never_stopped(policy: str, walk: Floats) -> None:
     rates = walk[:200]
     controller, memory, operator = simulated(policy, rates)
@@ -287,7 +288,9 @@ def test_overrides_and_pauses_survive_a_restart() -> None:
 def recorded(rates: Floats, *, restart_at: int) -> list[Entry]:
     """A run of Q-learning, with a pause and a restart in it, as read back from its lines."""
     controller, memory, operator = simulated("ql", rates)
-    header = Header(policies={}, seed=5, node_types=controller.node_types, safety=controller.safety)
+    header = Header(
+        controller=controller_spec(seed=5, node_types=controller.node_types, safety=controller.safety)
+    )
     world = Still()
     world.append(header)
     for slot in range(rates.size):
@@ -296,39 +299,39 @@ def recorded(rates: Floats, *, restart_at: int) -> list[Entry]:
             world.append(Remembered(memory=as_plain(saved(memory))))
         orders = (Pause(until_s=60.0 * slot + 300.0),) if slot == 30 else ()
         memory = tick(controller, memory, operator, world, operator, orders)
-    entries = [entry for entry in world.log if isinstance(entry, Header | Remembered | Ticked)]
-    return [decoded(encoded(entry)) for entry in entries]
+    written = [entry for entry in world.log if isinstance(entry, Header | Remembered | Ticked)]
+    return [decoded(encoded(entry)) for entry in written]
 
 
 def test_a_journal_replays_to_the_same_decisions(walk: Floats) -> None:
     rates = walk[:150]
-    entries = recorded(rates, restart_at=80)
-    answer = replay(entries, lambda header: simulated("ql", rates)[:2])
+    written = recorded(rates, restart_at=80)
+    answer = replay(written, lambda spec: simulated("ql", rates)[:2])
     assert (answer.ticks, answer.difference) == (150, None)
-    assert any(isinstance(e, Ticked) and e.plan.vetoes for e in entries)
+    assert any(isinstance(e, Ticked) and e.plan.vetoes for e in written)
 
 
 def test_a_replay_names_the_first_difference(walk: Floats) -> None:
     rates = walk[:60]
-    entries = recorded(rates, restart_at=20)
-    other = replay(entries, lambda header: simulated("ql-pds", rates)[:2])
+    written = recorded(rates, restart_at=20)
+    other = replay(written, lambda spec: simulated("ql-pds", rates)[:2])
     assert other.difference is not None
     assert other.difference.tick == other.ticks
     assert "decision of operator 'op'" in str(other.difference)
 
-    entries = recorded(rates, restart_at=20)
-    vetoed = next(i for i, e in enumerate(entries) if isinstance(e, Ticked) and e.plan.vetoes)
-    forged = entries[vetoed]
+    written = recorded(rates, restart_at=20)
+    vetoed = next(i for i, e in enumerate(written) if isinstance(e, Ticked) and e.plan.vetoes)
+    forged = written[vetoed]
     assert isinstance(forged, Ticked)
-    entries[vetoed] = replace(forged, plan=replace(forged.plan, vetoes=()))
-    answer = replay(entries, lambda header: simulated("ql", rates)[:2]).difference
+    written[vetoed] = replace(forged, plan=replace(forged.plan, vetoes=()))
+    answer = replay(written, lambda spec: simulated("ql", rates)[:2]).difference
     assert answer is not None
     assert (answer.part, answer.at_s, answer.recorded) == ("vetoes", forged.seen.at_s, "0 of them")
 
 
 def test_a_journal_without_a_header_cannot_be_replayed(walk: Floats) -> None:
     with pytest.raises(InputError, match="does not begin with a header"):
-        replay(recorded(walk[:5], restart_at=99)[1:], lambda header: simulated("ql", walk[:5])[:2])
+        replay(recorded(walk[:5], restart_at=99)[1:], lambda spec: simulated("ql", walk[:5])[:2])
 
 
 # --- A whole application. -----------------------------------------------------------------------
@@ -362,12 +365,10 @@ def played(safety: SafetySettings) -> tuple[SimulatedApplication, list[Ticked]]:
 
 def test_the_same_loop_runs_a_simulated_application_and_safety_stops_its_flapping() -> None:
     flapping, _ = played(UNGUARDED)
-    calm, entries = played(SafetySettings())
+    calm, rounds = played(SafetySettings())
     changes = [sum(slot.reconfigured for slot in world.played) for world in (flapping, calm)]
     assert changes[1] <= changes[0] / 2
-    assert len(entries) == len(calm.played)
+    assert len(rounds) == len(calm.played)
     late = [sum(slot.violated for slot in world.played) for world in (flapping, calm)]
     assert late[1] <= late[0]
-    assert any(
-        "replicas were wanted within" in veto.reason for entry in entries for veto in entry.plan.vetoes
-    )
+    assert any("replicas were wanted within" in veto.reason for entry in rounds for veto in entry.plan.vetoes)
