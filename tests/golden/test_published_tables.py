@@ -13,7 +13,7 @@ from penstock.simulation.presets import WORKLOADS
 from penstock.simulation.spec import OneOperator
 
 DETERMINISTIC = {"TB-C": "threshold-c", "TB-S": "threshold-s", "QL+PDS": "ql-pds"}
-published = partial(Spec, as_published=True)
+published = partial(OneOperator, as_published=True)
 
 
 def name_of(row: dict[str, str]) -> str:

@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from penstock.simulation.catalogue import operator_of
 
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
+from penstock.runtimes.sim.episode import world_of
 from penstock.runtimes.sim.gym import OperatorScalingEnv
-from penstock.simulation.play import world_of
+from penstock.simulation.one_operator import operator_of
 from penstock.simulation.spec import OneOperator
 
 
 def make(rates: Floats) -> OperatorScalingEnv:
-    op = operator_of(OneOperator(policy="fixed", max_replicas=4), rates, rates, np.random.default_rng(1))
-    return OperatorScalingEnv(
-        world=world_of(op, op.deployments), problem=op.problem, rates=rates, first_deployment=0
-    )
+    op = operator_of(OneOperator(policy="fixed", max_replicas=4), rates, rates, 1)
+    return OperatorScalingEnv(world=world_of(op), problem=op.problem, rates=rates, first_deployment=0)
 
 
 def test_it_passes_gymnasiums_own_check(walk: Floats) -> None:

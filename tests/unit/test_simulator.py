@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
 
 from penstock.bench import plain_python as plain
 from penstock.bench.simulator import plain_twin
@@ -21,12 +20,16 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.application.grant_all import GrantAll
+from penstock.policy.registry import Level, entries, entry
+from penstock.runtimes.sim.episode import world_of
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulation.play import first_deployment, run, run_all, world_of
+from penstock.simulation.knowledge import first_deployment
+from penstock.simulation.one_operator import operator_of
+from penstock.simulation.play import run, run_all
 from penstock.simulation.presets import FirstReplica
-from penstock.simulation.spec import OneOperator, Shift
+from penstock.simulation.spec import OneOperator, OperatorGraph, Shift, Simulation
 
-published = partial(Spec, as_published=True)
+published = partial(OneOperator, as_published=True)
 
 
 class Pages:
@@ -66,17 +69,18 @@ def test_the_equations_update_is_the_plain_one_too(policy: str, walk: Floats) ->
     assert round(run(spec, walk).reconfigurations_pct * walk.size / 100) == expected.reconfigurations
 
 
-@pytest.mark.parametrize("policy", list(POLICIES))
+@pytest.mark.parametrize("policy", list(entries(Level.OPERATOR)))
 def test_live_decisions_are_those_of_the_batch(policy: str, walk: Floats) -> None:
     """The control loop, one observation at a time, against the compiled episode."""
     rates = walk[:300]
     spec = published(policy=policy, max_replicas=6)
     batch = run(spec, rates, training=rates, with_history=True)
-    model_rng, policy_rng = np.random.default_rng(spec.seed).spawn(2)
-    op = operator_of(spec, rates, rates, model_rng)
-    manager = build_policy(op)
-    world = world_of(op, op.deployments)
-    simulated = SimulatedOperator("op", world, rates, first_deployment(op, manager))
+    _, policy_rng = np.random.default_rng(spec.seed).spawn(2)
+    op = operator_of(spec, rates, rates, spec.seed)
+    manager = entry(Level.OPERATOR, policy).build(op, {})
+    world = world_of(op, charge_before=spec.variant.charge_before)
+    first = first_deployment(op, manager, spec.variant.first_replica)
+    simulated = SimulatedOperator("op", world, rates, first)
     journal = Pages()
     controller = controller_of(manager, op.node_types)
     memory = replace(first_memory(controller, seed=1), rngs={"op": policy_rng})
@@ -99,8 +103,8 @@ def test_a_policy_in_plain_python_runs_in_the_same_simulator(walk: Floats) -> No
                 return Hold("in time"), memory
             return Scale(target=seen.replicas.changed(0, 1), score=1.0, reason="late"), memory + 1
 
-    op = operator_of(published(policy="fixed", max_replicas=6), walk, walk, np.random.default_rng(1))
-    simulated = SimulatedOperator("op", world_of(op, op.deployments), walk[:200], 0)
+    op = operator_of(published(policy="fixed", max_replicas=6), walk, walk, 1)
+    simulated = SimulatedOperator("op", world_of(op, charge_before=True), walk[:200], 0)
     controller = controller_of(OneMoreWhenLate(), op.node_types)
     memory = first_memory(controller, seed=1)
     while not simulated.finished:
@@ -127,11 +131,16 @@ def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> N
 
 
 @pytest.mark.parametrize("as_published", [False, True])
-@pytest.mark.parametrize("application", [None, "pipeline"])
-def test_a_history_adds_up_to_the_outcome(as_published: bool, application: str | None, walk: Floats) -> None:
-    spec = OneOperator(
-        policy="ql-pds", infrastructure="A:2", as_published=as_published, application=application
-    )
+@pytest.mark.parametrize(
+    "spec",
+    [
+        OneOperator(policy="ql-pds", infrastructure="A:2"),
+        OperatorGraph(policy="ql-pds", infrastructure="A:2", application="pipeline"),
+    ],
+    ids=["operator", "pipeline"],
+)
+def test_a_history_adds_up_to_the_outcome(spec: Simulation, as_published: bool, walk: Floats) -> None:
+    spec = replace(spec, as_published=as_published)
     outcome = run(spec, walk, with_history=True)
     happened = outcome.history
     assert happened is not None
@@ -143,7 +152,7 @@ def test_a_history_adds_up_to_the_outcome(as_published: bool, application: str |
 
 def test_the_paper_normalises_by_the_types_on_offer() -> None:
     rates = np.full(10, 10.0)
-    still = OneOperator(policy="fixed", infrastructure="A:3", replicas=1)
+    still = OneOperator(policy="fixed", infrastructure="A:3", parameters={"replicas": 1})
     cheapest = run(still, rates)
     assert cheapest.avg_cost == pytest.approx(0.2 * 0.7 / (10 * 1.3))
 

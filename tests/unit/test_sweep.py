@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.simulation.play import run
 from penstock.simulation.spec import OneOperator
@@ -30,7 +32,7 @@ WORKLOAD = SweptTrace(trace="small", rates=RATES, training=RATES)
 CELLS = grid(
     OneOperator(policy="fixed"),
     WORKLOAD,
-    policies=("threshold-c", "ql"),
+    policies=(Manager(name="threshold-c"), Manager(name="ql")),
     infrastructures=("A:3", "B:3"),
     max_replicas=(5, 10),
     seeds=4,
@@ -62,9 +64,8 @@ def test_a_cell_s_name_changes_with_its_specification_and_its_trace() -> None:
     other = SweptTrace(trace="small", rates=RATES + 1, training=RATES)
     assert Cell(spec=cell.spec, trace="renamed", workload=cell.workload).name == cell.name
     assert Cell(spec=cell.spec, trace="small", workload=other.digest).name != cell.name
-    assert Cell(spec=OneOperator(policy="ql", beta=0.5), trace="small", workload=cell.workload).name not in {
-        each.name for each in CELLS
-    }
+    eager = replace(cell.spec, parameters={"beta": 0.5})
+    assert Cell(spec=eager, trace="small", workload=cell.workload).name not in {each.name for each in CELLS}
 
 
 def test_the_table_holds_the_numbers_and_the_whole_specification(tmp_path: Path) -> None:
@@ -105,11 +106,12 @@ def test_an_interrupted_sweep_started_again_does_only_the_rest(tmp_path: Path) -
 
 
 def test_a_failed_cell_is_told_with_its_error_and_tried_again_next_time(tmp_path: Path) -> None:
-    broken = Cell(spec=OneOperator(policy="no-such-policy"), trace="small", workload=WORKLOAD.digest)
+    eleven_of_ten = OneOperator(policy="fixed", parameters={"replicas": 11})  # known when it is built
+    broken = Cell(spec=eleven_of_ten, trace="small", workload=WORKLOAD.digest)
     for _ in range(2):
         failed = sweep([broken, *CELLS], one_by_one, tmp_path / "table")
         assert [each.cell.name for each in failed] == [broken.name]
-        assert "no-such-policy" in failed[0].error
+        assert "policy 'fixed': replicas=11" in failed[0].error
     assert read_table(tmp_path / "table").num_rows == len(CELLS)
 
 

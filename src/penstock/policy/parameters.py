@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache
 from math import isfinite
+from numbers import Integral, Real
 from types import NoneType
 from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -89,12 +90,19 @@ class Parameter:
         """The value, of the right type and within bounds."""
         if value is None and self.default is None:
             return None
-        if self.kind is float and type(value) is int:
-            value = float(value)
+        if isinstance(value, Real) and not isinstance(value, bool):  # NumPy's numbers too
+            if self.kind is float:
+                value = float(value)
+            elif self.kind is int and isinstance(value, Integral):
+                value = int(value)
         if type(value) is not self.kind:
             raise InputError(f"{self.name}={value!r}: {_ARTICLE[self.kind]} is expected")
-        if isinstance(value, int | float) and not (isfinite(value) and self._allows(value)):
-            raise InputError(f"{self.name}={value:g}: it must be {self.bounds or 'finite'}")
+        if isinstance(value, int | float):
+            if not isfinite(value):
+                limits = ", ".join(filter(None, ("finite", self.bounds)))
+                raise InputError(f"{self.name}={value:g}: it must be {limits}")
+            if not self._allows(value):
+                raise InputError(f"{self.name}={value:g}: it must be {self.bounds}")
         return value
 
     def _allows(self, value: float) -> bool:
@@ -189,4 +197,7 @@ def check_parameters(policy: object) -> None:
     kind: type = type(policy)
     for parameter in parameters_of(kind):
         holder = policy if parameter.within is None else getattr(policy, parameter.within)
-        parameter.checked(getattr(holder, parameter.name))
+        try:
+            parameter.checked(getattr(holder, parameter.name))
+        except InputError as problem:
+            raise InputError(f"{kind.__name__}: {problem}") from None

@@ -1,5 +1,7 @@
 """Global policies: priorities, conflicts, tokens."""
 
+from math import inf
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -116,13 +118,19 @@ def test_no_more_is_granted_than_was_earned(times: list[float], capacity: int) -
 
 
 @pytest.mark.parametrize(
-    ("low_s", "high_s", "capacity", "period_s"),
-    [(0.3, 0.2, 1, 60), (0.1, 0.2, 0, 60), (0.1, 0.2, 1, 0), (-1, 0.2, 1, 60)],
+    ("low_s", "high_s", "capacity", "period_s", "message"),
+    [
+        (0.3, 0.2, 1, 60, r"token bucket: thresholds 0\.3 s and 0\.2 s; low must be below high"),
+        (0.1, 0.2, 0, 60, "TokenBucket: capacity=0: it must be at least 1"),
+        (0.1, 0.2, 1, 0, "TokenBucket: period_s=0: it must be above 0"),
+        (0.1, 0.2, 1, inf, "TokenBucket: period_s=inf: it must be finite, above 0"),
+        (-1, 0.2, 1, 60, "TokenBucket: low_s=-1: it must be at least 0"),
+    ],
 )
 def test_a_bucket_that_makes_no_sense_is_refused(
-    low_s: float, high_s: float, capacity: int, period_s: float
+    low_s: float, high_s: float, capacity: int, period_s: float, message: str
 ) -> None:
-    with pytest.raises(InputError, match="token bucket"):
+    with pytest.raises(InputError, match=message):
         TokenBucket(low_s=low_s, high_s=high_s, capacity=capacity, period_s=period_s)
 
 

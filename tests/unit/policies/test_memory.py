@@ -2,23 +2,29 @@
 
 from dataclasses import replace
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 import pytest
-from penstock.simulation.catalogue import Policy, build_policy, operator_of
 
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.perf.deployments import with_types
+from penstock.policy.kernel import CompiledPolicy
 from penstock.policy.memory import Learned, learned, with_learned
+from penstock.policy.registry import Level
+from penstock.simulation.one_operator import operator_of
 from penstock.simulation.spec import OneOperator
 
 SPEC = OneOperator(policy="ql-pds-plus", max_replicas=4)
 
 
-def built(spec: OneOperator = SPEC, rates: Floats | None = None) -> Policy:
+def built(spec: OneOperator = SPEC, rates: Floats | None = None) -> CompiledPolicy[Any]:
     rates = np.full(50, 300.0) if rates is None else rates
-    return build_policy(operator_of(spec, rates, rates, np.random.default_rng(1)))
+    policy: CompiledPolicy[Any] = spec.operator_policy.entry(Level.OPERATOR).build(
+        operator_of(spec, rates, rates, 1), spec.parameters
+    )
+    return policy
 
 
 def through_a_file(saved: Learned) -> Learned:

@@ -31,7 +31,7 @@ def problem(target: float, levels: int = 3) -> Problem:
 
 
 def agent(target: float) -> TargetUtilisation:
-    return TargetUtilisation(node_types=TYPES, deployments=SPACE, problem=problem(target))
+    return TargetUtilisation(node_types=TYPES, deployments=SPACE, problem=problem(inf), target=target)
 
 
 @pytest.mark.parametrize(("utilisation", "cost"), [(0.7, 0.0), (0.7000001, 0.4), (1.3, 0.4)])
@@ -79,11 +79,12 @@ def test_an_agent_learns_to_stay_below_its_target() -> None:
     assert set(busy[-500:]) == {0.5}  # three replicas; two would be busy .75
 
 
-def test_an_agent_without_a_target_is_refused() -> None:
-    with pytest.raises(InputError, match="policy 'target-utilisation': no target"):
-        agent(inf)
+@pytest.mark.parametrize("target", [inf, 0.0, 1.0])
+def test_an_agent_without_a_target_that_is_a_utilisation_is_refused(target: float) -> None:
+    with pytest.raises(InputError, match=f"target={target:g}: it must be .*above 0, below 1"):
+        agent(target)
 
 
 def test_a_target_must_be_positive() -> None:
     with pytest.raises(InputError, match=r"max_utilisation=0\.0; it must be positive"):
-        agent(0.0)
+        problem(0.0)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from penstock.policy.kernel import CompiledPolicy, Seen
 from penstock.policy.operator.model_based import SWEEPS, ModelLearner, Sweeps, model_learner
-from penstock.policy.parameters import Param
+from penstock.policy.parameters import Param, check_parameters
 from penstock.policy.registry import operator_policy
 from penstock.policy.rl.backup import need_enumeration
 from penstock.policy.rl.post_decision import greedy_reason
@@ -32,6 +32,7 @@ class TargetUtilisation(CompiledPolicy[ModelLearner]):
     sweeps: Sweeps = SWEEPS
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         need_enumeration(self.problem, "target-utilisation")
 
     def initial(self) -> ModelLearner:

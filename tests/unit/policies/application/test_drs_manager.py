@@ -34,14 +34,18 @@ def erlang_c_sojourn(rate: float, service_time_s: float, servers: int) -> float:
 
 
 def drs(
-    application: Application, limit_s: float, choice: NodeChoice = NodeChoice.FIRST, **more: bool
+    application: Application,
+    limit_s: float,
+    choice: NodeChoice = NodeChoice.FIRST,
+    *,
+    as_published: bool = False,
 ) -> DrsManager:
     return DrsManager(
         application=application,
         objective=Objective(response_time_s=limit_s),
         node_types=TYPES,
         node_choice=choice,
-        **more,
+        as_published=as_published,
     )
 
 

@@ -28,9 +28,15 @@ def kingman(rate: float, operator: Operator, replicas: int) -> float:
     return inf if rho >= 1 else rho / (1 - rho) * (1 + operator.service_scv) / 2 * operator.service_time_s
 
 
-def lohrmann(application: Application, objective: Objective, **more: bool) -> LohrmannManager:
+def lohrmann(
+    application: Application, objective: Objective, *, as_published: bool = False
+) -> LohrmannManager:
     return LohrmannManager(
-        application=application, objective=objective, node_types=TYPES, node_choice=NodeChoice.FIRST, **more
+        application=application,
+        objective=objective,
+        node_types=TYPES,
+        node_choice=NodeChoice.FIRST,
+        as_published=as_published,
     )
 
 

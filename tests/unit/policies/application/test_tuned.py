@@ -25,11 +25,12 @@ from penstock.policy.application.tuned import (
     naive,
 )
 
+GRAPHS = ("pipeline", "diamond", "multi-sink")
 OBJECTIVE = Objective(response_time_s=0.040)
 SEARCHES: dict[str, Search] = {"random": random_search, "bayesian": BayesianSearch(initial=3, candidates=100)}
 
 
-@pytest.mark.parametrize("application", list(("pipeline", "diamond", "multi-sink")))
+@pytest.mark.parametrize("application", GRAPHS)
 @given(seed=st.integers(0, 2**32), epsilon=st.floats(0.01, 0.2))
 @settings(max_examples=15, deadline=None)
 def test_sampled_bounds_sum_to_about_the_limit_along_every_path(
@@ -56,7 +57,7 @@ def test_samples_of_a_pipeline_are_spread_evenly_over_the_shares() -> None:
     assert points.var(axis=0) == pytest.approx([1 / 18] * 3, rel=0.08)
 
 
-@pytest.mark.parametrize("application", list(("pipeline", "diamond", "multi-sink")))
+@pytest.mark.parametrize("application", GRAPHS)
 def test_the_naive_start_lies_among_the_allowed_shares(application: str) -> None:
     graph = application_entry(application).graph(10)
     start = naive(graph, OBJECTIVE)

@@ -1,11 +1,11 @@
-"""Applications in the simulator."""
+"""Applications in the simulator, every operator under its own manager."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from penstock.apps.registry import application_entry
+from penstock.apps.registry import application_entry, applications
 from penstock.compiled import Floats
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
@@ -18,20 +18,30 @@ from penstock.perf.queueing import m_g_1
 from penstock.policy.operator.fixed import Fixed
 from penstock.runtimes.sim.episode import World
 from penstock.runtimes.sim.graph import ManagedOperator, run_application
-from penstock.simulation.play import run, run_graph
-from penstock.simulation.spec import OneOperator, Shift
+from penstock.simulation.graph import simulated_graph
+from penstock.simulation.play import run
+from penstock.simulation.spec import OperatorGraph
 
 ONE_TYPE = (NodeType(name="only", speedup=1.0, price=1.0),)
 
 
 def managed(operator: Operator, replicas: int) -> ManagedOperator:
     """An operator that always runs as many replicas."""
-    space = deployments(ONE_TYPE, 8)
-    policy = Fixed(node_types=ONE_TYPE, deployments=space, replicas=Replicas((replicas,)))
-    world = World(space, m_g_1(operator.service_time_s, operator.service_scv), 0.05, 0.6, 0.2, 0.2, 8.0, True)
-    first = handle_of(space, Replicas((replicas,)))
+    space, queue = deployments(ONE_TYPE, 8), m_g_1(operator.service_time_s, operator.service_scv)
+    policy = Fixed(
+        node_types=ONE_TYPE,
+        deployments=space,
+        queue=queue,
+        peak_rate=0.0,
+        max_response_time_s=0.05,
+        replicas=replicas,
+    )
     return ManagedOperator(
-        world=world, memory=policy.initial(), first_deployment=first, rng=np.random.default_rng(1)
+        world=World(space, queue, 0.05, 0.6, 0.2, 0.2, 8.0, True),
+        policy=policy,
+        memory=policy.initial(),
+        first_deployment=handle_of(space, Replicas((replicas,))),
+        rng=np.random.default_rng(1),
     )
 
 
@@ -92,57 +102,59 @@ def test_a_diamond_is_as_slow_as_its_slowest_branch() -> None:
     assert ran.response_time_s[0] == pytest.approx(branch + ends)
 
 
-@pytest.mark.parametrize("application", list(("pipeline", "diamond", "multi-sink")))
+@pytest.mark.parametrize("application", [name for name, one in applications().items() if not one.delays_s])
 def test_every_graph_runs_under_every_kind_of_manager(application: str, walk: Floats) -> None:
     for policy in ("threshold-c", "ql-pds-plus"):
-        outcome = run(OneOperator(policy=policy, application=application), walk, with_history=True)
+        outcome = run(OperatorGraph(policy=policy, application=application), walk, with_history=True)
         assert outcome.slots == walk.size
         assert outcome.history is not None
         assert outcome.history.cost.mean() == pytest.approx(outcome.avg_cost)
 
 
-def test_price_changes_are_refused_for_applications() -> None:
-    spec = OneOperator(policy="ql", application="pipeline")
-    with pytest.raises(InputError, match="pipeline"):
-        replace(spec, price_shift=Shift(slot=1, factor=2))
-
-
 def test_bounds_and_weights_left_out_are_equal_shares_and_the_specifications(walk: Floats) -> None:
-    spec = OneOperator(policy="ql-pds-plus", application="multi-sink")
+    spec = OperatorGraph(policy="ql-pds-plus", application="multi-sink")
     graph = application_entry("multi-sink").graph(spec.max_replicas)
     shares = equal_shares(graph, Objective(response_time_s=spec.slo_s))
     usual = run(spec, walk)
-    given = run_graph(spec, graph, walk, bounds_s=shares, manager_weights=spec.weights)
+    given = simulated_graph(spec, graph, walk, walk, bounds_s=shares, manager_weights=spec.weights)
     assert replace(given, seconds=usual.seconds) == usual
 
 
 def test_managers_strive_for_their_own_bounds_and_weights(walk: Floats) -> None:
-    spec = OneOperator(policy="vi", application="pipeline", infrastructure="A:1")
+    spec = OperatorGraph(policy="vi", application="pipeline", infrastructure="A:1")
     graph = application_entry("pipeline").graph(spec.max_replicas)
     lazy = Weights(performance=0.05, resources=0.05, reconfiguration=0.90)
     usual = run(spec, walk)
-    still = run_graph(spec, graph, walk, manager_weights=lazy)
+    still = simulated_graph(spec, graph, walk, walk, manager_weights=lazy)
     assert still.reconfigurations_pct < usual.reconfigurations_pct / 4
     # accounted with the specification's weights, not with the managers'
     price = still.resource_cost / (3 * spec.max_replicas)
     expected = 0.6 * still.violations_pct + 0.2 * still.reconfigurations_pct
     assert still.avg_cost == pytest.approx(expected / 100 + 0.2 * price)
-    tight = run_graph(spec, graph, walk, bounds_s={"first": 0.003, "second": 0.006, "third": 0.005})
+    tight = simulated_graph(
+        spec, graph, walk, walk, bounds_s={"first": 0.003, "second": 0.006, "third": 0.005}
+    )
     assert tight.resource_cost > usual.resource_cost
 
 
 def test_a_missing_bound_is_an_error_that_names_the_operator(walk: Floats) -> None:
-    spec = OneOperator(policy="ql-pds-plus", application="pipeline")
+    spec = OperatorGraph(policy="ql-pds-plus", application="pipeline")
     with pytest.raises(InputError, match="'third'"):
-        run_graph(
-            spec, application_entry("pipeline").graph(10), walk, bounds_s={"first": 0.01, "second": 0.01}
+        simulated_graph(
+            spec,
+            application_entry("pipeline").graph(10),
+            walk,
+            walk,
+            bounds_s={"first": 0.01, "second": 0.01},
         )
 
 
 def test_as_published_every_operator_of_an_application_is_timed_at_the_sources_rate() -> None:
     """The diamond's join receives three copies of the stream; the published simulator ignores that."""
     rates = np.full(3, 120.0)
-    spec = OneOperator(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=1.0)
+    spec = OperatorGraph(
+        policy="fixed", parameters={"replicas": 4}, application="diamond", infrastructure="A:1", slo_s=1.0
+    )
     ours = run(spec, rates, with_history=True).history
     published = run(replace(spec, as_published=True), rates, with_history=True).history
     assert ours is not None
@@ -154,7 +166,9 @@ def test_as_published_every_operator_of_an_application_is_timed_at_the_sources_r
 
 def test_the_replicas_of_all_operators_are_counted_once() -> None:
     """Five operators: one replica each in the first slot, four each from then on."""
-    spec = OneOperator(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=1.0)
+    spec = OperatorGraph(
+        policy="fixed", parameters={"replicas": 4}, application="diamond", infrastructure="A:1", slo_s=1.0
+    )
     outcome = run(spec, np.full(4, 50.0), with_history=True)
     assert outcome.history is not None
     assert outcome.history.replicas.tolist() == [5, 20, 20, 20]
@@ -164,6 +178,6 @@ def test_the_replicas_of_all_operators_are_counted_once() -> None:
 
 
 def test_an_objective_the_fastest_node_cannot_meet_is_refused(walk: Floats) -> None:
-    spec = OneOperator(policy="threshold-c", application="pipeline", slo_s=0.0058, infrastructure="A:3")
+    spec = OperatorGraph(policy="threshold-c", application="pipeline", slo_s=0.0058, infrastructure="A:3")
     with pytest.raises(InputError, match=r"path first-second-third takes 5\.897 ms .*speedup 1\.3"):
         run(spec, walk)
