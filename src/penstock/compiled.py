@@ -14,10 +14,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import update_wrapper
+from importlib import import_module
 from pathlib import Path
-from threading import Event, RLock
+from threading import Event, RLock, get_ident
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -56,10 +58,32 @@ def _load_numba() -> None:
             return
         import numba
 
+        # numba imports scipy.linalg (a fifth of a second) only to know whether np.convolve and
+        # np.correlate may use its BLAS; without it they loop. What else needs it asks again.
+        with _hidden("scipy.linalg"), suppress(ModuleNotFoundError):
+            import_module("numba.np.arraymath")
         numba.config.CACHE_DIR = str(_cache_directory(numba.__version__))
         for function, implementation in _OVERLOADS:
             _tell_numba(function, implementation)
         _LOADED.set()
+
+
+@contextmanager
+def _hidden(package: str) -> Iterator[None]:
+    """To this thread, a package that is not installed; one that is already loaded stays."""
+    here = get_ident()
+
+    class Finder:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == package and get_ident() == here:
+                raise ModuleNotFoundError(f"{name}: not needed now", name=name)
+
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def _tell_numba(function: Callable[..., object], implementation: Callable[..., object]) -> None:
