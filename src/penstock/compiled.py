@@ -14,6 +14,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import update_wrapper
@@ -46,6 +47,7 @@ Flags = npt.NDArray[np.bool_]
 F = TypeVar("F", bound=Callable[..., object])
 
 _KEPT_CACHES = 4
+_IMPORTED_AT_NS = time.time_ns()
 
 _OVERLOADS: list[tuple[Callable[..., object], Callable[..., object]]] = []
 _LOADED = Event()  # numba knows the cache directory and all overloads
@@ -149,30 +151,40 @@ def _from_dispatcher(dispatcher: Any) -> _Compiled:
     return made
 
 
-def _sources_digest(numba_version: str) -> str:
+def _sources_digest(numba_version: str) -> str | None:
+    """A name for the sources on disk; None when they may be others than those this process imported."""
     digest = hashlib.sha256(numba_version.encode())
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         source = path.read_bytes()
         if b"penstock.compiled" in source or path == Path(__file__):
             digest.update(source)
+            if path.stat().st_mtime_ns > _IMPORTED_AT_NS:
+                return None
     return digest.hexdigest()[:16]
 
 
 def _cache_directory(numba_version: str) -> Path:
     home = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     root = Path(home).expanduser() / "penstock"
-    directory = root / f"kernels-{_sources_digest(numba_version)}"
+    sources = _sources_digest(numba_version)
+    if sources is None:
+        return _for_this_process()
+    directory = root / f"kernels-{sources}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
             pass
     except OSError:
         # A read-only home: compile once per process rather than fail.
-        return Path(tempfile.mkdtemp(prefix="penstock-kernels-"))
+        return _for_this_process()
     directory.touch()
     for stale in sorted(root.glob("kernels-*"), key=_last_used, reverse=True)[_KEPT_CACHES:]:
         shutil.rmtree(stale, ignore_errors=True)
     return directory
+
+
+def _for_this_process() -> Path:
+    return Path(tempfile.mkdtemp(prefix="penstock-kernels-"))
 
 
 def _last_used(path: Path) -> float:
