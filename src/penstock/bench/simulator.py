@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.bench import plain_python as plain
 from penstock.bench.figure import Figure
+from penstock.bench.startup import startup_figures
 from penstock.compiled import Floats
 from penstock.data.synthetic import day_and_week
 from penstock.papers import mdp_pipeline
@@ -25,11 +26,13 @@ _REPEATS = 3
 _JOINT_SLOTS = 20_000
 
 
-STAGES = 5
+STAGES = 6
 
 
 def run_benchmarks(*, threads: int, stage: Callable[[str], None]) -> Iterator[Figure]:
     """Measure everything, one figure after another; `stage` hears what comes next."""
+    stage("start-up, against an empty Python program")
+    yield from startup_figures()
     rates = day_and_week(slots=SLOTS, seed=1).rates
     stage("one thread, against plain Python")
     yield from _speed(rates)

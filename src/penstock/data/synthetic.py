@@ -25,12 +25,12 @@ def day_and_week(*, slots: int, seed: int, mean_rate: float = 330.0) -> Trace:
         raise InputError(f"mean rate {mean_rate:g} tuples/s; from 1 to {LARGEST_MEAN:g}")
     shape_rng, noise_rng, burst_rng = np.random.default_rng(seed).spawn(3)
     slot = np.arange(slots)
-    day = 2 * np.pi * (slot % SLOTS_PER_DAY) / SLOTS_PER_DAY
-    weekday = (slot // SLOTS_PER_DAY) % 7
-    daily = 1.0 - 0.52 * np.cos(day - 0.9) - 0.22 * np.cos(2 * day - 2.2) + 0.05 * np.cos(3 * day)
-    weekly = np.where(weekday >= 5, 0.82, 1.0)
-    per_day = shape_rng.normal(1.0, 0.06, slots // SLOTS_PER_DAY + 1)[slot // SLOTS_PER_DAY]
-    shape = daily * weekly * per_day
+    day, minute = np.divmod(slot, SLOTS_PER_DAY)
+    angle = 2 * np.pi * np.arange(SLOTS_PER_DAY) / SLOTS_PER_DAY
+    daily = 1.0 - 0.52 * np.cos(angle - 0.9) - 0.22 * np.cos(2 * angle - 2.2) + 0.05 * np.cos(3 * angle)
+    weekly = np.where(day % 7 >= 5, 0.82, 1.0)
+    per_day = shape_rng.normal(1.0, 0.06, slots // SLOTS_PER_DAY + 1)
+    shape = daily[minute] * weekly * per_day[day]
     noisy = shape * (1.0 + autoregressive(noise_rng, slots, before=0.93, deviation=0.06))
     noisy *= 1.0 + bursts(burst_rng, slots, per_day=1 / 4, height=(0.2, 0.8), fading_slots=20)
     rates = np.maximum(noisy, 0.0)

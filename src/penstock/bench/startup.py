@@ -1,0 +1,66 @@
+"""How long commands take to start, as multiples of an empty Python program measured in the same run."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from penstock.bench.figure import Figure
+
+_ROUNDS = 5
+_EMPTY = ("-c", "pass")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Start:
+    name: str
+    arguments: tuple[str, ...]  # of the Python interpreter
+    at_most: float  # times an empty program
+
+
+# An empty Python program takes .02 s of a processor where these limits were set (Python 3.11, two
+# shared cores). So 15 times as long stands for .3 s, and 50 times for one second.
+_STARTS = (
+    _Start(name="import penstock", arguments=("-c", "import penstock"), at_most=2),
+    _Start(name="penstock --help", arguments=("-m", "penstock", "--help"), at_most=15),
+    _Start(name="penstock simulate --help", arguments=("-m", "penstock", "simulate", "--help"), at_most=15),
+    _Start(
+        name="penstock simulate, ql-pds, 400,001 slots",
+        arguments=("-m", "penstock", "simulate", "--policy", "ql-pds", "--slots", "400001", "--json"),
+        at_most=50,
+    ),
+)
+
+
+def processor_seconds(arguments: Sequence[str]) -> float:
+    """What a Python program takes of the processor, from its start to its end.
+
+    Not by the clock: a program of .02 s slips in between a neighbour's bursts of work and one
+    of a second does not, so their ratio would tell how busy the machine is.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, *arguments], env=environment, check=True, stdout=subprocess.DEVNULL, timeout=600
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def startup_figures(
+    seconds_of: Callable[[Sequence[str]], float] = processor_seconds, *, rounds: int = _ROUNDS
+) -> Iterator[Figure]:
+    """The best of several rounds, after one that leaves bytecode and machine code on disk."""
+    programs = [_EMPTY, *(start.arguments for start in _STARTS)]
+    taken = [[seconds_of(program) for program in programs] for _ in range(rounds + 1)][1:]
+    empty, *others = (min(of_one) for of_one in zip(*taken, strict=True))
+    yield Figure(name="an empty Python program", value=1000 * empty, unit="ms")
+    for start, seconds in zip(_STARTS, others, strict=True):
+        yield Figure(
+            name=f"{start.name}, over an empty program",
+            value=seconds / empty,
+            unit="x",
+            at_most=start.at_most,
+        )
