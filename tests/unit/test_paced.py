@@ -79,7 +79,7 @@ def test_a_node_that_says_nothing_has_speed_one(monkeypatch: pytest.MonkeyPatch)
     assert node_speed() == 1.0
 
 
-@pytest.mark.parametrize("name", ("pipeline", "diamond", "multi-sink"))
+@pytest.mark.parametrize("name", ["pipeline", "diamond", "multi-sink"])
 def test_the_application_has_the_shape_of_its_graph(name: str) -> None:
     graph = application_entry(name).graph(3)
     app = paced(graph, objective=_OBJECTIVE)
