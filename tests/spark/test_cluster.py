@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock import java
 from penstock.domain.errors import InputError
-from penstock.runtimes.spark import java
 from penstock.runtimes.spark.cluster import LOOPBACK, ClusterError, LocalCluster, NodeKind
 
 pytestmark = pytest.mark.spark

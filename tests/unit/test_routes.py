@@ -16,7 +16,7 @@ from penstock.apps.top_routes.ranking import (
     Standing,
     Trip,
     cells_of,
-    raised,
+    from_numbers,
     ranked,
 )
 from query1_checker import problems, read_trip, trip_line
@@ -155,7 +155,7 @@ def test_no_trips_no_rows() -> None:
 
 def test_standings_survive_their_journey() -> None:
     standing = Standing(3, Trip(4, 1.25, 5, 6, 156160157161))
-    assert raised([3, 4, 1.25, 5, 6, 156160157161]) == standing
+    assert from_numbers([3, 4, 1.25, 5, 6, 156160157161]) == standing
     assert cells_of(standing.latest.route) == ("156.160", "157.161")
 
 

@@ -1,4 +1,4 @@
-"""Every application by name, from the entry in its folder; or `module:name` of one's own."""
+"""Every application by name, from the entry in its folder; or the user's own, as `module:name`."""
 
 import difflib
 import pkgutil

@@ -228,8 +228,8 @@ def _watched(live: "LiveRun") -> "Summary":
     if not screen.err.is_terminal:
         return live.run()
     with Live(console=screen.err, refresh_per_second=2, transient=True) as view:
-        live.said = view.update
-        live.shown = lambda interval: view.update(_view(interval, live))
+        live.on_status = view.update
+        live.on_interval = lambda interval: view.update(_view(interval, live))
         return live.run()
 
 

@@ -1,7 +1,7 @@
 """Values as plain data, for JSON, and back: the type hints of our own frozen values say how.
 
 None stays None, infinite numbers become "inf", a value of a union carries its class as
-"kind", an array is its packed bytes, a mapping whose keys are no strings a list of pairs.
+"kind", an array is its packed bytes, a mapping whose keys are not strings a list of pairs.
 What was written with fewer fields than a class has now gets their defaults; unknown fields
 are an error.
 """
@@ -109,12 +109,12 @@ def _value(data: Any, hint: Any, where: str) -> Any:
     except InputError:
         raise
     except (TypeError, ValueError, AttributeError, KeyError) as problem:
-        raise InputError(f"{where}: {_short(data)} is no {_name(kind)}") from problem
+        raise InputError(f"{where}: {_short(data)} is not a {_name(kind)}") from problem
 
 
 def _one(data: Any, kind: Any, where: str) -> Any:
     if kind in _SCALARS:
-        # An int may stand for a float, "inf" too; a boolean is no number.
+        # An int may stand for a float, "inf" too; a boolean is not a number.
         if type(data) is not kind and (kind is not float or isinstance(data, bool)):
             raise TypeError
         return kind(data)

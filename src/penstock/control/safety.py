@@ -335,7 +335,7 @@ def _counts(replicas: Replicas) -> str:
 
 
 def _towards(request: ScaleOut | ScaleIn, now: Replicas, total: int) -> ScaleOut | ScaleIn | None:
-    """The part of a change that ends at this many replicas; None where that is no change, or no part.
+    """The part of a change that ends at this many replicas; None where there is no such part.
 
     Part of an exchange of node types would be another deployment altogether: it is all or nothing.
     """

@@ -61,7 +61,9 @@ class SafetySettings:
     stale_after_intervals: float = 3.0
     warm_up_s: float = 60.0  # after a change, and after the first observation
     catch_up_backlog_s: float = 10.0  # a backlog of so many seconds of arrivals is one to work off
-    catch_up_limit_s: float = 300.0  # after a change; not worked off by then, it is no catch-up
+    catch_up_limit_s: float = (
+        300.0  # after a change; a backlog not worked off by then is not one of catching up
+    )
     scale_in_window_s: float = 300.0
     max_cost: float | None = None  # price of all replicas together
     max_nodes: int | None = None  # replicas of all operators together

@@ -90,7 +90,7 @@ def obey(memory: SafetyMemory, order: Order) -> SafetyMemory:
 
 
 def plausible(seen: ApplicationObservation) -> ApplicationObservation:
-    """Without what is no measurement at all: not a number, negative, an infinite rate."""
+    """Without values that cannot be measurements: not a number, negative, an infinite rate."""
 
     def kept(name: str, value: float | None) -> bool:
         if value is None or isnan(value) or value < 0:

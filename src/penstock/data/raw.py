@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from penstock.domain.errors import InputError
 
-HEADER = "header"  # the problem of a line that is no row and not bad either, an empty one too
+HEADER = "header"  # of a line that is neither a row nor bad: a header, or an empty one
 _SHORTEST_TIME = len("2013-01-01 00:00:00")  # Spark would take '12:00' for noon today
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 

@@ -29,7 +29,7 @@ def compared(
     slo_s: float | None,
     max_replicas: int,
     began: Callable[[str], None] = lambda label: None,
-    shown: Callable[[Interval], None] = lambda interval: None,
+    on_interval: Callable[[Interval], None] = lambda interval: None,
 ) -> Iterator[Summary]:
     """A summary of every run. The static ones have the replicas the peak or the mean of the load needs."""
     rates = load.trace().rates
@@ -48,7 +48,7 @@ def compared(
             max_replicas=max_replicas,
             protocol=Method.LIVE,
         )
-        yield LiveRun(app, settings, entry.feeder(load), shown=shown).run()
+        yield LiveRun(app, settings, entry.feeder(load), on_interval=on_interval).run()
 
 
 def static_replicas(graph: Application, rate: float, *, utilisation: float = 0.75) -> dict[str, int]:

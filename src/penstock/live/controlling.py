@@ -57,7 +57,7 @@ def response_time_of(app: App) -> float:
 
 
 class Tape:
-    """A journal that also keeps the last round, for whoever shows it."""
+    """A journal that also keeps the last round, to be shown."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

@@ -22,7 +22,7 @@ _KINDS: dict[str, type[Pause] | type[Resume] | type[Override] | type[Lift]] = {
 
 
 def give(folder: Path, order: Order) -> None:
-    """Leave an order for whoever runs there; it is obeyed at the next interval."""
+    """Leave an order for the controller that runs there; it is obeyed at the next interval."""
     folder.mkdir(parents=True, exist_ok=True)
     kind = next(name for name, one in _KINDS.items() if isinstance(order, one))
     text = json.dumps({"kind": kind, "order": to_plain(order, type(order))})
@@ -31,7 +31,7 @@ def give(folder: Path, order: Order) -> None:
 
 
 def pending(folder: Path) -> dict[Path, Order | None]:
-    """Orders to be obeyed now, in the order they were given; None for what is no order."""
+    """Orders to be obeyed now, in the order they were given; None for a file that is not an order."""
     found: dict[Path, Order | None] = {}
     for path in sorted(folder.glob("*.json")):
         try:
@@ -45,5 +45,5 @@ def pending(folder: Path) -> dict[Path, Order | None]:
 def obeyed(orders: Iterable[Path]) -> None:
     """Take away orders that have been written down."""
     for path in orders:
-        with suppress(OSError):  # a folder, for one: nobody's order
+        with suppress(OSError):  # a folder, for one, which is not an order
             path.unlink(missing_ok=True)

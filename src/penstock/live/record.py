@@ -50,13 +50,13 @@ def summary(
     finished: bool,
     objective_s: float,
     intervals: Sequence[Interval],
-    took: Sequence[tuple[float, int]],
+    response_times: Sequence[tuple[float, int]],
     records: Sequence[Record],
     node_types: Sequence[NodeType],
     began_s: float,
     seconds: float,
 ) -> Summary:
-    """`took` has (response time, tuples) of everything that left the application."""
+    """`response_times` has (response time, tuples) of everything that left the application."""
     settled = [interval for interval in intervals if interval.seen.at_s - began_s > 60]
     replica_s, cost, before_s = 0.0, 0.0, began_s
     for interval in intervals:
@@ -66,14 +66,14 @@ def summary(
             replica_s += operator.replicas.total * length_s
             prices = zip(operator.replicas.counts, node_types, strict=True)
             cost += sum(count * kind.price for count, kind in prices) * length_s / 3600
-    overall = waits([(0.0, tuple((-response_s, tuples) for response_s, tuples in took))])
+    overall = waits([(0.0, tuple((-response_s, tuples) for response_s, tuples in response_times))])
     changes = [record for record in records if record.outcome in (Ending.DONE, Ending.PARTLY)]
     return Summary(
         application=application,
         policy=policy,
         finished=finished,
         seconds=seconds,
-        tuples=sum(tuples for _, tuples in took),
+        tuples=sum(tuples for _, tuples in response_times),
         violations_pct=late_pct(intervals, objective_s),
         violations_after_first_minute_pct=late_pct(settled, objective_s),
         response_time_p50_s=overall.p50_s,

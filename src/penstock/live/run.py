@@ -45,16 +45,16 @@ class RunError(RuntimeError):
 
 @dataclass
 class LiveRun:
-    """One application under control. `shown` hears of every interval as it ends."""
+    """One application under control. `on_interval` hears of every interval as it ends."""
 
     app: App
     settings: LiveSettings
     feeder_of: FeederOf
-    shown: Callable[[Interval], None] = lambda interval: None
-    said: Callable[[str], None] = lambda text: None
+    on_interval: Callable[[Interval], None] = lambda interval: None
+    on_status: Callable[[str], None] = lambda text: None
     intervals: list[Interval] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
-    took: list[tuple[float, int]] = field(default_factory=list)
+    response_times: list[tuple[float, int]] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
     began_s: float = field(default_factory=time.time)  # when everything was up
     _restarts: dict[str, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class LiveRun:
         if settings.master is not None:
             check_master(settings.master)  # before there is a folder
         settings.out.mkdir(parents=True, exist_ok=True)
-        self.said("preparing the policy")
+        self.on_status("preparing the policy")
         compile_policy(self.app, settings)
         kinds = {kind.name: kind for kind in settings.kinds}
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
@@ -85,7 +85,7 @@ class LiveRun:
             ending.callback(control.stop)
             place = LocalCluster(work=self.work / "cluster", kinds=kinds, master=settings.master)
             cluster = ending.enter_context(place)
-            self.said("cluster up; waiting for executors")
+            self.on_status("cluster up; waiting for executors")
             workers = {
                 chain.name: [
                     cluster.acquire(chain.tag, settings.kinds[0].name)
@@ -132,7 +132,7 @@ class LiveRun:
             seeing = acting = ForcedScaling(monitor, actuator, journal, tuple(self.app.chains()))
         feeder = self.feeder_of({source: Feed(running.log(source)) for source in self.app.sources})
         feeder.start()
-        self.said("queries running")
+        self.on_status("queries running")
         try:
             self.began_s = time.time()
             deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
@@ -147,15 +147,15 @@ class LiveRun:
                 if now_s >= next_s:
                     next_s = max(next_s + self.settings.interval_s, now_s)
                     interval = control.round(seeing, acting)
-                    self.took += monitor.finished()
+                    self.response_times += monitor.finished()
                     self.intervals.append(interval)
-                    self.shown(interval)
+                    self.on_interval(interval)
                 if self.settings.until_done and running.done():
                     break
                 if deadline_s is not None and now_s >= deadline_s:
                     break
             monitor.observe()
-            self.took += monitor.finished()
+            self.response_times += monitor.finished()
         finally:
             feeder.stop()
             actuator.stop()
@@ -194,7 +194,7 @@ class LiveRun:
             finished=not self.stopping.is_set(),
             objective_s=self.objective_s,
             intervals=self.intervals,
-            took=self.took,
+            response_times=self.response_times,
             records=self.records,
             node_types=self.settings.node_types,
             began_s=self.began_s,

@@ -30,7 +30,7 @@ def main(folder: Path, own_policies: Sequence[str]) -> None:
 
 
 def _end_with_the_run() -> None:
-    while os.read(0, 1):  # nothing comes; it returns when whoever began this is gone
+    while os.read(0, 1):  # nothing comes; it returns when the process that began this is gone
         pass
     os._exit(1)
 

@@ -7,7 +7,7 @@
 The command line and its help, the journal, sweeps, the contract tests and the tables of the
 docs read what stands here; nobody else lists policies. Built-in ones are found by importing
 the modules of `policy.operator`, `policy.application` and `policy.node`; those of installed
-packages through the entry-point group `penstock.policies`; a class of one's own is loaded by
+packages through the entry-point group `penstock.policies`; a class of the user's own is loaded by
 `module:Class`, but only where a person asks for it: a name in a file never imports code.
 """
 
@@ -215,7 +215,7 @@ def load(level: Level, name: str) -> Entry:
         raise InputError(
             f"{level.word} '{name}': no module '{problem.name}' in this folder or on the Python path"
         ) from problem
-    except Exception as problem:  # whatever somebody's module raises
+    except Exception as problem:  # whatever a user's module raises
         what = " ".join(f"{type(problem).__name__}: {problem}".split())
         raise InputError(f"{level.word} '{name}': importing '{module}' failed: {what}") from problem
     if not isinstance(found, type):

@@ -27,7 +27,7 @@ TRAINING_SLOTS = 44_000  # the last month of the Taxi trace, which the published
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Truth:
-    """A simulated infrastructure with the loads of a run, for whoever is managed on it."""
+    """A simulated infrastructure with the loads of a run, for the operators managed on it."""
 
     setting: Setting
     rates: Floats  # of the slots to simulate

@@ -12,7 +12,7 @@ also those of trips outside the grid. Every query reads whole batches in order, 
 time has been reached, all before it is complete; trips of that very time may follow in the
 next micro-batch, or not until the end marker.
 
-A line that is no trip is left out by `parser`.
+`parser` leaves out lines that are not trips.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ from penstock.apps.top_routes.ranking import (
     Leaders,
     Standing,
     Trip,
+    as_numbers,
     cells_of,
-    flat,
+    from_numbers,
     order,
-    raised,
 )
 from penstock.data.debs_grid import CELL_EAST, CELL_SOUTH, CELLS, FIRST_LATITUDE, FIRST_LONGITUDE
 from penstock.domain.objective import Objective
@@ -107,7 +107,7 @@ def parser(trips: "DataFrame") -> "DataFrame":
         *(f"try_cast(get(field, {6 + place}) AS double) AS {name}" for place, name in enumerate(coordinates)),
         "size(field) AS fields",
     )
-    # Comparisons with a text that is no number, or not a finite one, are not true.
+    # Comparing a text that is not a finite number gives false, or null.
     numbers = " AND ".join(f"abs({name}) <= 1e6D" for name in coordinates)
     return parsed.where(
         f"dropoff_s = {NEVER_S} OR "
@@ -272,7 +272,7 @@ def _merge(_: tuple[int], frames: "Iterator[Frame]", state: "GroupState") -> "It
 
 def _columns(rows: Sequence[Leaders]) -> dict[str, list[Any]]:
     """Leaders as columns of `_LEADERS_SCHEMA`."""
-    standings = [[flat(standing) for standing in row.standings] for row in rows]
+    standings = [[as_numbers(standing) for standing in row.standings] for row in rows]
     columns: dict[str, list[Any]] = {
         "at_s": [row.at_s for row in rows],
         "bucket": [row.bucket for row in rows],
@@ -285,7 +285,7 @@ def _columns(rows: Sequence[Leaders]) -> dict[str, list[Any]]:
 def _leaders(row: Mapping[str, Any]) -> Leaders:
     """One row of `_LEADERS_SCHEMA`."""
     standings = zip(*(row[name] for name in _STANDING_COLUMNS), strict=True)
-    return Leaders(row["at_s"], row["bucket"], tuple(map(raised, standings)))
+    return Leaders(row["at_s"], row["bucket"], tuple(map(from_numbers, standings)))
 
 
 def challenge_rows(results: StreamLog) -> Iterator[str]:

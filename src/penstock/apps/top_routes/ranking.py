@@ -203,7 +203,7 @@ class Board:
         return Board(buckets, shown, by_time.get(closed_s)), changes
 
     def to_json(self) -> str:
-        buckets = {bucket: [list(flat(one)) for one in best] for bucket, best in self.buckets.items()}
+        buckets = {bucket: [list(as_numbers(one)) for one in best] for bucket, best in self.buckets.items()}
         return json.dumps({"buckets": buckets, "shown": self.shown, "open_beat": self.open_beat})
 
     @classmethod
@@ -211,18 +211,18 @@ class Board:
         said = json.loads(text)
         beat = said["open_beat"]
         return cls(
-            {int(bucket): tuple(map(raised, best)) for bucket, best in said["buckets"].items()},
+            {int(bucket): tuple(map(from_numbers, best)) for bucket, best in said["buckets"].items()},
             tuple(said["shown"]),
             None if beat is None else Trip(*beat),
         )
 
 
-def flat(standing: Standing) -> tuple[float, ...]:
+def as_numbers(standing: Standing) -> tuple[float, ...]:
     return (standing.trips, *standing.latest)
 
 
-def raised(numbers: Sequence[float]) -> Standing:
-    """The inverse of `flat`."""
+def from_numbers(numbers: Sequence[float]) -> Standing:
+    """The inverse of `as_numbers`."""
     trips, number, entered_s, pickup_s, dropoff_s, route = numbers
     return Standing(int(trips), Trip(int(number), entered_s, int(pickup_s), int(dropoff_s), int(route)))
 

@@ -73,7 +73,7 @@ class RecordedTrips(Lines):
 
     @property
     def times_s(self) -> Floats:
-        """Drop-off times of all tuples; a line that is no trip has that of the line before."""
+        """Drop-off times of all tuples; a line that is not a trip has that of the line before."""
         return np.repeat(self._times, self._amplification)
 
     def line(self, number: int) -> str:

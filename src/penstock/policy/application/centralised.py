@@ -163,7 +163,7 @@ class CentralisedManager(Generic[K]):
         ]
         # The level of a rate is an index that compiled code does not check: no rate, no level.
         if missing or not is_measured(source_rate, finite=True):
-            # A joint state with a hole is no state: blind in one operator is blind in all.
+            # A joint state with a hole cannot be looked up: blind in one operator is blind in all.
             what = f"operators {', '.join(missing)} not measured" if missing else "source rate not measured"
             return {name: Hold(what) for name in names}, memory
         crowded = [

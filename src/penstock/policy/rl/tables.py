@@ -1,4 +1,4 @@
-"""Value tables: dense where they fit, hashed where they do not, the same to whoever uses them."""
+"""Value tables: dense where they fit, hashed where they do not, used in the same way."""
 
 from typing import NamedTuple
 

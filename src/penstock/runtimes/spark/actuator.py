@@ -71,7 +71,7 @@ class _Hands:
     tickets: dict[int, Worker] = field(default_factory=dict)  # nodes asked for, not ready yet
     workers: dict[str, Worker] = field(default_factory=dict)  # by replica
     leaving: set[str] = field(default_factory=set)
-    warm: set[str] = field(default_factory=set)  # replicas that have had a task, be it to try them out
+    warm: set[str] = field(default_factory=set)  # replicas that have had a task, if only a trial
     sharing: int = 0  # replicas the work is cut for
 
 

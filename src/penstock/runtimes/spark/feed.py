@@ -1,4 +1,4 @@
-"""Appending to a source: whoever brings tuples in says when they entered."""
+"""Appending to a source: tuples, and when they entered."""
 
 import uuid
 from collections.abc import Callable, Mapping

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Seen:
-    """Batches of one stream that somebody still has to take."""
+    """Batches of one stream that not every reader has taken yet."""
 
     next_batch: int
     waiting: dict[int, Batch] = field(default_factory=dict)

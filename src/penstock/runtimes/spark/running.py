@@ -118,14 +118,14 @@ class RunningApp:
     def summon(self, within_s: float, check: Callable[[], None] = lambda: None) -> None:
         """Give every chain's executors a first task: Spark starts none before there is one for it.
 
-        `check` raises when it is no use to wait any longer.
+        `check` raises when there is no point in waiting any longer.
         """
         problems: dict[str, str] = {}
 
         def warmed(name: str) -> None:
             try:
                 self.warm(name, 1)
-            except Exception as problem:  # whatever Spark raises, it is told where somebody listens
+            except Exception as problem:  # whatever Spark raises: reported below, in the thread that waits
                 problems[name] = in_one_line(problem)
 
         threads = {name: threading.Thread(target=warmed, args=(name,), daemon=True) for name in self.chains}
@@ -199,7 +199,7 @@ class RunningApp:
         self._change_intake(name, lambda intake: replace(intake, held=False))
 
     def stop_chain(self, name: str) -> None:
-        """Stop a query at once; a batch that is under way is done again by whoever starts it next."""
+        """Stop a query at once; a batch that is under way is done again at the next start."""
         query = self.queries.pop(name, None)
         if query is not None:
             query.stop()

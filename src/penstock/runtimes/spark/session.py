@@ -41,7 +41,7 @@ def session(
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.adaptive.enabled": "false",
         "spark.locality.wait": "0",
-        # A replica that was killed is no reason to give up the application.
+        # Losing a replica must not end the application.
         "spark.task.maxFailures": "20",
         "spark.stage.maxConsecutiveAttempts": "20",
         "spark.ui.showConsoleProgress": "false",
