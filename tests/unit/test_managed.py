@@ -1,17 +1,15 @@
 """Whole applications under Application Managers, by name."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from functools import partial
 from math import inf
 
 import numpy as np
 import pytest
-from penstock.simulation.application_managers import APPLICATION_POLICIES, check_tunable
-from penstock.simulation.catalogue import POLICIES, build_policy, operator_of
 
-from penstock.apps.registry import application_entry
+from penstock.apps.registry import application_entry, applications
 from penstock.compiled import Floats
+from penstock.control.spec import Manager, check_tunable
 from penstock.domain.errors import InputError
 from penstock.perf.joint import joint_queues
 from penstock.policy.application.centralised import (
@@ -19,20 +17,25 @@ from penstock.policy.application.centralised import (
     application_problem,
     joint_violation_costs,
 )
+from penstock.policy.application.tuned import Configuration
+from penstock.policy.registry import Level, entries, entry
 from penstock.policy.rl.backup import transitions
 from penstock.policy.rl.problem import level_rates, levels_of
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
-from penstock.simulation.managed import Setting, label, run_any, tuned_configuration
+from penstock.simulation.managed import _World, tuned_configuration
+from penstock.simulation.one_operator import operator_of
 from penstock.simulation.play import run
-from penstock.simulation.presets import scenario
-from penstock.simulation.spec import OneOperator
+from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph
 from penstock.testing.operator_policy import same, snapshot
 
-DIAMOND = OneOperator(policy="fixed", replicas=4, application="diamond", infrastructure="A:1", slo_s=0.05)
-
-
-def managed(spec: OneOperator, policy: str, pause_s: float = 10.0) -> OneOperator:
-    return replace(spec, application_policy=policy, pause_s=pause_s)
+DIAMOND = partial(
+    ManagedApplication,
+    policy="fixed",
+    parameters={"replicas": 4},
+    application="diamond",
+    infrastructure="A:1",
+    slo_s=0.05,
+)
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def walk(walk: Floats) -> Floats:
 
 def test_an_application_that_stands_still_costs_what_queueing_theory_says() -> None:
     """Four replicas of each from the second slot on, 120 tuples/s: M/G/1 along the slowest branch."""
-    outcome = run_any(managed(DIAMOND, "grant-all"), np.full(6, 120.0), with_history=True)
+    outcome = run(DIAMOND(application_policy="grant-all"), np.full(6, 120.0), with_history=True)
     happened = outcome.history
     assert happened is not None
     graph = application_entry("diamond").graph(10)
@@ -66,15 +69,20 @@ def test_an_application_that_stands_still_costs_what_queueing_theory_says() -> N
 
 
 def test_without_a_pause_a_change_is_not_late() -> None:
-    outcome = run_any(managed(DIAMOND, "grant-all", pause_s=0.0), np.full(6, 120.0))
+    outcome = run(DIAMOND(application_policy="grant-all", pause_s=0.0), np.full(6, 120.0))
     assert (outcome.downtime_pct, outcome.violations_pct) == (0.0, 0.0)
 
 
 def test_the_loop_follows_the_same_plan_as_the_compiled_simulation(walk: Floats) -> None:
-    spec = OneOperator(
-        policy="fixed", application="pipeline", infrastructure="A:1", max_replicas=4, levels=10
+    spec = ManagedApplication(
+        policy="fixed",
+        application="pipeline",
+        application_policy="centralised",
+        infrastructure="A:1",
+        max_replicas=4,
+        levels=10,
     )
-    ours = run_any(managed(spec, "centralised"), walk, training=walk, with_history=True).history
+    ours = run(spec, walk, training=walk, with_history=True).history
     app = application_entry("pipeline").graph(4)
     problem = application_problem(app, spec.objective, levels=10, max_rate=spec.max_rate)
     queues = joint_queues(app)
@@ -93,14 +101,15 @@ def test_the_loop_follows_the_same_plan_as_the_compiled_simulation(walk: Floats)
     assert ours.replicas[1:].tolist() == trail.replicas[:-1].tolist()
 
 
-@pytest.mark.parametrize("policy", [name for name in APPLICATION_POLICIES if name != "tuned"])
-@pytest.mark.parametrize("application", list(APPLICATIONS))
+@pytest.mark.parametrize("policy", [name for name in entries(Level.APPLICATION) if name != "tuned"])
+@pytest.mark.parametrize("application", list(applications()))
 def test_every_application_runs_under_every_manager_or_says_why_not(
     application: str, policy: str, walk: Floats
 ) -> None:
-    spec = OneOperator(
+    spec = ManagedApplication(
         policy="threshold-c",
         application=application,
+        application_policy=policy,
         infrastructure="A:1",
         max_replicas=2,
         slo_s=0.25,
@@ -108,9 +117,9 @@ def test_every_application_runs_under_every_manager_or_says_why_not(
     )
     if application == "top-routes" and policy.startswith("centralised"):
         with pytest.raises(InputError, match="constant delays of application 'top-routes'"):
-            run_any(managed(spec, policy), walk[:30])
+            run(spec, walk[:30])
         return
-    outcome = run_any(managed(spec, policy), walk[:30], with_history=True)
+    outcome = run(spec, walk[:30], with_history=True)
     assert outcome.slots == 30
     assert outcome.history is not None
     assert outcome.history.cost.mean() == pytest.approx(outcome.avg_cost)
@@ -118,127 +127,138 @@ def test_every_application_runs_under_every_manager_or_says_why_not(
 
 @pytest.mark.parametrize("manager", ["drs", "lohrmann"])
 def test_of_several_types_a_sizing_manager_uses_its_own_only(manager: str, walk: Floats) -> None:
-    spec = OneOperator(policy="fixed", application="diamond", infrastructure="A:3")  # speedups 1, .7 and 1.3
     used = {}
     for choice in "cs0":
-        outcome = run_any(managed(spec, f"{manager}-{choice}"), walk[:60])
+        spec = ManagedApplication(
+            policy="fixed",
+            application="diamond",
+            application_policy=f"{manager}-{choice}",
+            infrastructure="A:3",  # speedups 1, .7 and 1.3
+        )
+        outcome = run(spec, walk[:60])
         used[choice] = [index for index, mean in enumerate(outcome.replicas_by_type) if mean > 0]
     assert used == {"c": [1], "s": [2], "0": [0]}
 
 
 def test_the_bucket_refuses_what_granting_all_grants(walk: Floats) -> None:
-    spec = OneOperator(policy="threshold-c", application="pipeline", infrastructure="A:1", threshold=0.3)
+    pipeline = partial(
+        ManagedApplication,
+        policy="threshold-c",
+        parameters={"threshold": 0.3},
+        application="pipeline",
+        infrastructure="A:1",
+    )
     changed = {
-        policy: run_any(managed(spec, policy), walk).reconfigurations_pct
+        policy: run(pipeline(application_policy=policy), walk).reconfigurations_pct
         for policy in ("grant-all", "token-bucket")
     }
     assert changed["token-bucket"] < changed["grant-all"]
 
 
 def test_a_centralised_manager_wants_one_type_of_node() -> None:
-    spec = OneOperator(policy="fixed", application="pipeline", infrastructure="A:3")
+    spec = ManagedApplication(
+        policy="fixed", application="pipeline", application_policy="centralised", infrastructure="A:3"
+    )
     with pytest.raises(InputError, match="infrastructure 'A:3' has 3"):
-        run_any(managed(spec, "centralised"), np.full(5, 100.0))
+        run(spec, np.full(5, 100.0))
 
 
-@pytest.mark.parametrize("policy", list(POLICIES))
+@pytest.mark.parametrize("policy", list(entries(Level.OPERATOR)))
 def test_a_policy_can_be_tuned_if_the_objective_changes_how_it_is_built(policy: str) -> None:
     """`tuned` sets what operators strive for; a policy built the same for any objective ignores it."""
     memories = []
     for slo_s in (0.02, 0.06):
         spec = OneOperator(policy=policy, infrastructure="A:1", slo_s=slo_s, max_replicas=4, levels=10)
         rates = np.linspace(10.0, 500.0, 50)
-        built = build_policy(operator_of(spec, rates, rates, np.random.default_rng(1)))
+        built = entry(Level.OPERATOR, policy).build(operator_of(spec, rates, rates, 1), {})
         memories.append(snapshot(built.initial()))
     with nullcontext() if not same(*memories) else pytest.raises(InputError, match="no bounds or weights"):
-        check_tunable(policy, "tuned", replicas=None)
+        check_tunable(Manager(name=policy), Manager(name="tuned"))
+
+
+def test_static_provisioning_with_as_many_replicas_as_given_has_nothing_to_tune() -> None:
+    with pytest.raises(InputError, match="policy 'fixed': it has no bounds or weights"):
+        DIAMOND(application_policy="tuned")
+
+
+def tuned_for(spec: ManagedApplication, rates: Floats, training: Floats) -> Configuration:
+    application = application_entry(spec.application)
+    world = _World(
+        spec=spec, entry=application, application=application.graph(10), rates=rates, training=training
+    )
+    return tuned_configuration(world)
 
 
 def test_the_tuned_manager_keeps_bounds_within_every_path(walk: Floats) -> None:
-    spec = OneOperator(policy="vi", application="multi-sink", infrastructure="A:1", pause_s=10.0, levels=10)
-    setting = Setting(
-        spec=spec,
-        application=application_entry("multi-sink").graph(10),
-        where=scenario("A:1", spec.variant),
-        delays_s={},
-        rates=walk,
-        training=walk,
+    spec = ManagedApplication(
+        policy="vi", application="multi-sink", application_policy="tuned", infrastructure="A:1", levels=10
     )
-    chosen = tuned_configuration(setting)
-    for path in setting.application.paths:
+    chosen = tuned_for(spec, walk, walk)
+    for path in application_entry("multi-sink").graph(10).paths:
         assert sum(chosen.bounds_s[name] for name in path) <= 1.05 * spec.slo_s + 1e-12
 
 
 def test_the_tuned_manager_shares_out_what_constant_delays_leave(walk: Floats) -> None:
     """top-routes: 40 of 250 ms pass in globalRank whatever is done, and its bound holds them on top."""
-    spec = OneOperator(
+    spec = ManagedApplication(
         policy="drs-c", application="top-routes", infrastructure="A:1", slo_s=0.25, application_policy="tuned"
     )
-    setting = Setting(
-        spec=spec,
-        application=application_entry("top-routes").graph(10),
-        where=scenario("A:1", spec.variant),
-        delays_s=constant_delays_s("top-routes"),
-        rates=walk[:30],
-        training=walk,
-    )
-    chosen = tuned_configuration(setting)
+    chosen = tuned_for(spec, walk[:30], walk)
     assert chosen.bounds_s["globalRank"] > 0.040
-    for path in setting.application.paths:
+    for path in application_entry("top-routes").graph(10).paths:
         assert sum(chosen.bounds_s[name] for name in path) <= 1.05 * 0.210 + 0.040 + 1e-12
 
 
 @pytest.mark.parametrize("policy", ["drs-c", "lohrmann-s", "tuned", "token-bucket"])
 def test_delays_longer_than_the_objective_are_told_with_the_path_they_are_on(policy: str) -> None:
     """top-routes: 40 ms of delay and 6.5 ms of service, 5 on nodes of speedup 1.3."""
-    spec = OneOperator(policy="ql-pds", application="top-routes", infrastructure="A:3", slo_s=0.020)
+    spec = ManagedApplication(
+        policy="ql-pds",
+        application="top-routes",
+        application_policy=policy,
+        infrastructure="A:3",
+        slo_s=0.020,
+    )
     with pytest.raises(InputError, match=r"globalRank takes 45 ms .* objective of 20 ms"):
-        run_any(managed(spec, policy), np.full(5, 100.0))
+        run(spec, np.full(5, 100.0))
 
 
 @pytest.mark.parametrize("manager", ["drs", "lohrmann"])
 def test_a_sizing_manager_counts_delays_and_its_own_nodes_against_the_whole_objective(manager: str) -> None:
-    spec = OneOperator(policy="fixed", application="top-routes", infrastructure="A:3", slo_s=0.046)
+    top_routes = partial(
+        ManagedApplication, policy="fixed", application="top-routes", infrastructure="A:3", slo_s=0.046
+    )
     with pytest.raises(InputError, match=r"takes 49\.2\d* ms .* type 'a2', .* objective of 46 ms"):
-        run_any(managed(spec, f"{manager}-c"), np.full(5, 100.0))
-    assert run_any(managed(spec, f"{manager}-s"), np.full(5, 100.0)).slots == 5
+        run(top_routes(application_policy=f"{manager}-c"), np.full(5, 100.0))
+    assert run(top_routes(application_policy=f"{manager}-s"), np.full(5, 100.0)).slots == 5
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: OneOperator(policy="fixed", application_policy="drs-c"), "application policy 'drs-c'"),
-        (lambda: OneOperator(policy="fixed", path_slo_s=((("a",), 0.05),)), "path limits"),
-        (lambda: managed(DIAMOND, "drs-c", -1.0), "pause of -1 s"),
-        (lambda: managed(DIAMOND, "drs-c", inf), "pause of inf s"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(build: Callable[[], OneOperator], message: str) -> None:
+@pytest.mark.parametrize(("pause_s", "message"), [(-1.0, "pause of -1 s"), (inf, "pause of inf s")])
+def test_a_pause_that_makes_no_sense_is_refused(pause_s: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        build()
+        DIAMOND(application_policy="drs-c", pause_s=pause_s)
 
 
 def test_an_unknown_application_policy_is_named_with_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean 'token-bucket'"):
-        run_any(managed(DIAMOND, "token-bukket"), np.full(5, 100.0))
+        DIAMOND(application_policy="token-bukket")
 
 
 def test_names_say_who_decides() -> None:
-    assert label(DIAMOND) == "fixed"
-    assert label(managed(DIAMOND, "token-bucket")) == "fixed + token-bucket"
-    assert label(managed(DIAMOND, "drs-c")) == "drs-c (application)"
+    assert OperatorGraph(policy="fixed", application="diamond").label == "fixed"
+    assert DIAMOND(application_policy="token-bucket").label == "fixed + token-bucket"
+    assert DIAMOND(application_policy="drs-c").label == "drs-c (application)"
 
 
 def test_a_path_with_a_tighter_limit_is_late_more_often(walk: Floats) -> None:
-    spec = OneOperator(policy="threshold-c", application="multi-sink", infrastructure="A:1")
-    tight = replace(spec, path_slo_s=((("root", "short"), 0.006),))
-    for policy in (None, "grant-all"):
-        loose_run, tight_run = (
-            run_any(replace(one, application_policy=policy), walk).violations_pct for one in (spec, tight)
-        )
-        assert tight_run > loose_run
-
-
-def test_without_an_application_policy_nothing_changes(walk: Floats) -> None:
-    spec = OneOperator(policy="threshold-c", application="pipeline")
-    assert replace(run_any(spec, walk), seconds=0.0) == replace(run(spec, walk), seconds=0.0)
+    multi_sink = partial(OperatorGraph, policy="threshold-c", application="multi-sink", infrastructure="A:1")
+    managed = partial(
+        ManagedApplication,
+        policy="threshold-c",
+        application="multi-sink",
+        application_policy="grant-all",
+        infrastructure="A:1",
+    )
+    tight = ((("root", "short"), 0.006),)
+    for spec in (multi_sink, managed):
+        assert run(spec(path_slo_s=tight), walk).violations_pct > run(spec(), walk).violations_pct

@@ -131,7 +131,9 @@ def check_tunable(operator_policy: Manager, application_policy: Manager) -> None
     """A manager that tunes needs something to set: bounds or weights that operators decide by."""
     if not application_policy.entry(Level.APPLICATION).traits.tunes:
         return
-    if not operator_policy.entry(Level.OPERATOR).traits.has_bounds:
+    traits = operator_policy.entry(Level.OPERATOR).traits
+    unbound = operator_policy.parameters.get(traits.unbound_by or "") is not None
+    if unbound or not traits.has_bounds:
         raise InputError(
             f"policy '{operator_policy.name}': it has no bounds or weights for the application policy "
             f"'{application_policy.name}' to set; try ql-pds-plus or model-based"

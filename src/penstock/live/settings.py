@@ -41,7 +41,7 @@ class LiveSettings:
     force_scaling: bool = False  # a change at every interval, to show that results stay the same
 
     def __post_init__(self) -> None:
-        check_tunable(self.policy, self.application_policy)
+        check_tunable(self.operator_policy, self.application_policy)
         if self.minutes is not None and not (isfinite(self.minutes) and self.minutes > 0):
             raise InputError(f"minutes {self.minutes}; a run takes some time")
         for what, value in (

@@ -63,6 +63,7 @@ class Traits:
     chance: bool = False  # what it does depends on the seed
     needs_model: bool = False  # its operators must have been measured before its first decision
     has_bounds: bool = False  # it decides by a response-time bound and weights, which can be tuned
+    unbound_by: str | None = None  # a parameter that, once set, leaves no such bound
     decides_itself: bool = False  # for all operators: they have no managers of their own
     tunes: bool = False  # it sets the bounds and weights of Operator Managers
 
@@ -147,10 +148,11 @@ def operator_policy(
     chance: bool = False,
     needs_model: bool = False,
     has_bounds: bool = False,
+    unbound_by: str | None = None,
     published: Values | None = None,
 ) -> Callable[[T], T]:
     """Enter the class of an operator policy under its name, or names with the fields each decides."""
-    traits = Traits(chance=chance, needs_model=needs_model, has_bounds=has_bounds)
+    traits = Traits(chance=chance, needs_model=needs_model, has_bounds=has_bounds, unbound_by=unbound_by)
     return _entering(Level.OPERATOR, names, traits, published)
 
 

@@ -26,7 +26,7 @@ class FixedMemory(NamedTuple):
     target: int
 
 
-@operator_policy("fixed")
+@operator_policy("fixed", has_bounds=True, unbound_by="replicas")
 @dataclass(frozen=True, kw_only=True)
 class Fixed(CompiledPolicy[FixedMemory]):
     """Static provisioning for the peak, or with as many replicas as given."""
