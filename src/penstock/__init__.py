@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from penstock.apps.entry import AppEntry as AppEntry
     from penstock.control.spec import Manager as Manager
     from penstock.domain.decision import Decision as Decision
     from penstock.domain.decision import Hold as Hold
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from penstock.domain.request import ScaleOut as ScaleOut
     from penstock.domain.request import Verdict as Verdict
     from penstock.live.attach import Attached
+    from penstock.live.run import LiveRun as LiveRun
+    from penstock.live.settings import LiveSettings as LiveSettings
     from penstock.policy.kernel import CompiledPolicy as CompiledPolicy
     from penstock.policy.kernel import Seen as Seen
     from penstock.policy.kernel import step_of as step_of
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.policy.registry import Entry
     from penstock.policy.registry import application_policy as application_policy
     from penstock.policy.registry import operator_policy as operator_policy
+    from penstock.reconfigure.words import Method as Method
     from penstock.runtimes.sim.gym import OperatorScalingEnv as OperatorScalingEnv
     from penstock.runtimes.spark.topology import App as App
     from penstock.simulation.result import SimulationResult as SimulationResult
@@ -58,12 +62,16 @@ __version__ = "0.1.0"
 # Imported when first asked for, so that `import penstock` stays quick.
 _HOMES = {
     "App": "penstock.runtimes.spark.topology",
+    "AppEntry": "penstock.apps.entry",
     "ApplicationObservation": "penstock.domain.observation",
     "CompiledPolicy": "penstock.policy.kernel",
     "Decision": "penstock.domain.decision",
     "Hold": "penstock.domain.decision",
     "InputError": "penstock.domain.errors",
+    "LiveRun": "penstock.live.run",
+    "LiveSettings": "penstock.live.settings",
     "Manager": "penstock.control.spec",
+    "Method": "penstock.reconfigure.words",
     "NodeType": "penstock.domain.infrastructure",
     "Objective": "penstock.domain.objective",
     "OperatorObservation": "penstock.domain.observation",
@@ -85,12 +93,16 @@ _HOMES = {
 }
 __all__ = [
     "App",
+    "AppEntry",
     "ApplicationObservation",
     "CompiledPolicy",
     "Decision",
     "Hold",
     "InputError",
+    "LiveRun",
+    "LiveSettings",
     "Manager",
+    "Method",
     "NodeType",
     "Objective",
     "OperatorObservation",
