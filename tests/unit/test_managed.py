@@ -24,7 +24,6 @@ from penstock.simulate.application_managers import APPLICATION_POLICIES, check_t
 from penstock.simulate.catalogue import POLICIES, build_policy, operator_of
 from penstock.simulate.managed import Setting, label, run_any, tuned_configuration
 from penstock.simulate.presets import scenario
-from penstock.simulate.simulation import run_spec
 from penstock.simulate.spec import Spec
 from penstock.testing.operator_policy import same, snapshot
 
@@ -235,8 +234,3 @@ def test_a_path_with_a_tighter_limit_is_late_more_often(walk: Floats) -> None:
             run_any(replace(one, application_policy=policy), walk).violations_pct for one in (spec, tight)
         )
         assert tight_run > loose_run
-
-
-def test_without_an_application_policy_nothing_changes(walk: Floats) -> None:
-    spec = Spec(policy="threshold-c", application="pipeline")
-    assert replace(run_any(spec, walk), seconds=0.0) == replace(run_spec(spec, walk), seconds=0.0)
