@@ -45,7 +45,7 @@ class Chain:
         wanted: Mapping[str, tuple[int, ...]] | None = None,
         moves: Sequence[Migrate] = (),
     ) -> Admitted:
-        """What is admitted when operators want these counts, nothing where not named, and nodes these moves."""
+        """What is admitted when operators want these counts, nothing where not named, and nodes moves."""
         decisions: dict[str, Decision] = {}
         granted: list[Request] = []
         for operator in seen.operators:
