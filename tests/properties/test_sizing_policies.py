@@ -217,7 +217,7 @@ def test_ds2_lands_on_the_fewest_replicas_at_or_below_the_target(
 ) -> None:
     policy = Ds2(node_types=ONE_TYPE, deployments=SPACE)
     here = handle_of(SPACE, Replicas((replicas,)))
-    seen = Seen(here, load * true_rate, 0.01, load / replicas)
+    seen = Seen(here, load * true_rate, 0.01, load / replicas, load / replicas)
     target = replicas_at(SPACE, step(policy.initial(), seen, RNG)[0]).total
     if policy.low <= load / replicas <= policy.high:
         assert target == replicas

@@ -66,11 +66,54 @@ def test_the_equations_update_is_the_plain_one_too(policy: str, walk: Floats) ->
     assert round(run_spec(spec, walk).reconfigurations_pct * walk.size / 100) == expected.reconfigurations
 
 
-@pytest.mark.parametrize("policy", list(POLICIES))
-def test_live_decisions_are_those_of_the_batch(policy: str, walk: Floats) -> None:
+def summed(setting: plain.Setting, *, node_type: int, high: float, low: float) -> plain.Policy:
+    """Cardellini 2018, sec. 5.1, on a list of replicas: one above U adds, sum / (n - 1) < c U removes."""
+
+    def decide(counts: plain.Counts, rate: float, response: float) -> plain.Counts:
+        speeds = [s for s, count in zip(setting.speedups, counts, strict=True) for _ in range(count)]
+        loads = [rate / len(speeds) * setting.service_time_s / speed for speed in speeds]
+        delta = 0
+        if max(loads) > high:
+            delta = 1 if len(loads) < setting.max_replicas else 0
+        elif len(loads) > 1 and sum(loads) / (len(loads) - 1) < low:
+            delta = -1
+        return tuple(n + delta if index == node_type else n for index, n in enumerate(counts))
+
+    return decide
+
+
+@pytest.mark.parametrize(
+    ("policy", "node_type"), [("threshold-c", 1), ("threshold-s", 2), ("threshold-0", 0)]
+)
+def test_with_mixed_node_types_the_threshold_scales_in_by_the_sum_over_replicas(
+    policy: str, node_type: int, walk: Floats
+) -> None:
+    """Speedups 1, .7 and 1.3; the first replica is of type 0 and stays."""
+    spec = Spec(policy=policy, max_replicas=6, first_replica=FirstReplica.FIRST)
+    setting, worst, first = plain_twin(spec, walk)
+    twin = summed(setting, node_type=node_type, high=0.7, low=0.75 * 0.7)
+    expected = plain.simulate(setting, twin, walk.tolist(), first)
+    outcome = run_spec(spec, walk)
+    assert round(outcome.reconfigurations_pct * walk.size / 100) == expected.reconfigurations
+    assert round(outcome.violations_pct * walk.size / 100) == expected.violations
+    by_the_worst = plain.simulate(setting, worst, walk.tolist(), first)
+    assert (by_the_worst == expected) == (node_type == 0)  # or the test would show nothing
+
+
+# As published all, and by the mean over replicas of different nodes those that look at it.
+BATCHES = [
+    *(published(policy=policy, max_replicas=6) for policy in POLICIES),
+    *(
+        Spec(policy=policy, max_replicas=6, first_replica=FirstReplica.CHEAPEST)
+        for policy in ("threshold-s", "threshold-0", "ds2")
+    ),
+]
+
+
+@pytest.mark.parametrize("spec", BATCHES, ids=lambda spec: f"{spec.policy} {spec.as_published}")
+def test_live_decisions_are_those_of_the_batch(spec: Spec, walk: Floats) -> None:
     """The control loop, one observation at a time, against the compiled episode."""
     rates = walk[:300]
-    spec = published(policy=policy, max_replicas=6)
     batch = run_spec(spec, rates, training=rates, with_history=True)
     model_rng, policy_rng = np.random.default_rng(spec.seed).spawn(2)
     op = operator_of(spec, rates, rates, model_rng)

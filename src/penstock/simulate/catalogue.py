@@ -137,6 +137,7 @@ def _threshold(choice: NodeChoice) -> Callable[[Operator], Policy]:
         node_choice=choice,
         threshold=op.spec.variant.threshold,
         beta=op.spec.beta,
+        worst_replica=op.spec.as_published,
     )
 
 

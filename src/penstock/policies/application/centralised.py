@@ -27,7 +27,7 @@ from penstock.perf.deployments import handle_of, replicas_at
 from penstock.perf.joint import JointQueues, joint_deployments, joint_response_times, reference_limit
 from penstock.perf.latency import check_objective
 from penstock.policies.application.requests import decided_above
-from penstock.policies.kernel import Seen, copied, is_measured, step
+from penstock.policies.kernel import Seen, copied, is_measured, mean_utilisation, step
 from penstock.policies.operator.model_based import SWEEPS, ModelLearner, Sweeps, model_learner
 from penstock.policies.operator.value_iteration import ValuePlan, planned
 from penstock.policies.rl.post_decision import greedy_reason
@@ -109,6 +109,8 @@ class CentralisedManager(Generic[K]):
             return {name: Hold(what) for name in names}, memory
         times = {name: float(seen[name].response_time_s or 0.0) for name in names}
         now = [seen[name].replicas.total for name in names]
+        loads = [float(seen[name].utilisation or 0.0) for name in names]
+        means = [mean_utilisation(seen[name], load) for name, load in zip(names, loads, strict=True)]
         joint = Seen(
             handle_of(self.problem.deployments, Replicas(tuple(now))),
             float(source_rate),
@@ -118,7 +120,8 @@ class CentralisedManager(Generic[K]):
                 * sum(times[name] for name in path)
                 for path in self.application.paths
             ),
-            max(float(seen[name].utilisation or 0.0) for name in names),
+            max(loads),
+            float(np.average(means, weights=now)),
         )
         memory = copied(memory)
         target, score = step(memory, joint, _NEVER_DRAWN_FROM)

@@ -1,8 +1,9 @@
 """DS2 (Kalavri et al., OSDI 2018), the rule behind Flink's autoscaler: today's industrial baseline.
 
 The true rate of a replica is what it would process if it never waited: rate per replica
-over utilisation. The operator gets as many replicas as serve the arrival rate at the
-target utilisation, in one jump, but only when utilisation has left the tolerated band.
+over utilisation, both on average over the replicas. The operator gets as many replicas as
+serve the arrival rate at the target utilisation, in one jump, but only when the mean
+utilisation has left the tolerated band.
 """
 
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Ds2(CompiledPolicy[Ds2Memory]):
 
     def explain(self, memory: Ds2Memory, seen: Seen) -> str:
         return (
-            f"utilisation {seen.utilisation:.2f} (band {self.low:.2f} to {self.high:.2f}), "
+            f"mean utilisation {seen.mean_utilisation:.2f} (band {self.low:.2f} to {self.high:.2f}), "
             f"true rate {memory.true_rate[0]:.0f} t/s a replica, at {seen.rate:.0f} t/s"
         )
 
@@ -65,10 +66,11 @@ def ds2_step(me: Ds2Memory, seen: Seen, rng: Generator) -> tuple[int, float]:
     here = seen.deployment
     acknowledge(me.fleet, here)
     replicas = replicas_of(me.fleet.deployments, here)
-    if seen.utilisation > 0.0 and seen.rate > 0.0:
-        me.true_rate[0] = seen.rate / (replicas * seen.utilisation)
-    if me.true_rate[0] == 0.0 or me.low <= seen.utilisation <= me.high:
+    busy = seen.mean_utilisation
+    if busy > 0.0 and seen.rate > 0.0:
+        me.true_rate[0] = seen.rate / (replicas * busy)
+    if me.true_rate[0] == 0.0 or me.low <= busy <= me.high:
         return here, 0.0
     most = float(me.fleet.deployments.max_replicas)
     wanted = int(min(np.ceil(seen.rate / (me.true_rate[0] * me.target)), most))
-    return resize(me.fleet, here, wanted, me.node_type), min(abs(seen.utilisation - me.target), 1.0)
+    return resize(me.fleet, here, wanted, me.node_type), min(abs(busy - me.target), 1.0)

@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints, compiled, compiled_uncached, is_ours
 from penstock.perf.deployments import Deployments, cost_of, count_of
-from penstock.perf.operator import response_time, utilisation
+from penstock.perf.operator import mean_utilisation, response_time, utilisation
 from penstock.perf.queueing import QueueModel
 from penstock.policies.kernel import Seen, step
 
@@ -91,6 +91,7 @@ def observe(world: World, here: int, rate: float) -> Seen:
         rate,
         response_time(world.queue, world.deployments, here, rate),
         utilisation(world.queue, world.deployments, here, rate),
+        mean_utilisation(world.queue, world.deployments, here, rate),
     )
 
 

@@ -4,6 +4,7 @@ from penstock.compiled import Floats
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
 from penstock.perf.deployments import handle_of, replicas_at
+from penstock.perf.operator import utilisation_by_replica
 from penstock.policies.kernel import Seen
 from penstock.runtimes.sim.episode import Slot, World, observe, settle
 
@@ -35,6 +36,9 @@ class SimulatedOperator:
             arrival_rate=seen.rate,
             response_time_s=seen.response_time_s,
             utilisation=seen.utilisation,
+            utilisation_by_replica=utilisation_by_replica(
+                self._world.queue, self._world.deployments, self._here, seen.rate
+            ),
         )
         return ApplicationObservation(
             at_s=at_s,
