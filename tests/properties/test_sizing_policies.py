@@ -1,16 +1,24 @@
 """Policies that compute how many replicas they want, against formulas and models of their own."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import factorial, inf
 
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
-from penstock.domain.observation import OperatorObservation
+from penstock.domain.objective import Objective
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.domain.request import ScaleIn, ScaleOut
 from penstock.perf.deployments import deployments, handle_of, replicas_at
+from penstock.policy.application.drs import DrsManager
+from penstock.policy.application.lohrmann import LohrmannManager
+from penstock.policy.application.sizing import SizingManager, Station
 from penstock.policy.kernel import Seen, step
 from penstock.policy.operator.drs import servers_needed
 from penstock.policy.operator.ds2 import Ds2
@@ -102,6 +110,106 @@ def test_lohrmanns_closed_form_is_the_fewest_by_trying_all(
     assert replicas_for_wait(rate, service, variability, wait_s, most) == (fits[0] if fits else most)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Insatiable(SizingManager):
+    """A formula that knows no limit."""
+
+    def sizes(self, stations: Mapping[str, Station], source_rate: float) -> dict[str, int]:
+        return dict.fromkeys(stations, 99)
+
+
+@settings(deadline=None)
+@given(
+    manager=st.sampled_from((DrsManager, LohrmannManager, Insatiable)),
+    choice=st.sampled_from(NodeChoice),
+    as_published=st.booleans(),
+    data=st.data(),
+)
+def test_a_sizing_manager_never_asks_for_more_than_an_operator_may_have(
+    manager: type[SizingManager], choice: NodeChoice, as_published: bool, data: st.DataObject
+) -> None:
+    """Whatever the load, and on whatever nodes its replicas run by now."""
+    most = {name: data.draw(st.integers(1, 6)) for name in ("a", "b")}
+    app = pipeline(
+        "two", *(Operator(name=name, service_time_s=0.01, max_replicas=limit) for name, limit in most.items())
+    )
+    policy = manager(
+        application=app,
+        objective=Objective(response_time_s=0.05),
+        node_types=THREE_TYPES,
+        node_choice=choice,
+        as_published=as_published,
+    )
+    memory = policy.initial()
+    rates = st.one_of(st.floats(0, 800), st.floats(800, 1e9))
+    for _ in range(data.draw(st.integers(1, 4))):
+        on = {n: data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=most[n])) for n in most}
+        now = {name: Replicas(tuple(map(types.count, range(3)))) for name, types in on.items()}
+        rate = data.draw(rates)
+        seen = ApplicationObservation(
+            at_s=60.0,
+            response_time_s=0.02,
+            source_rate=rate,
+            operators=tuple(
+                OperatorObservation(
+                    operator=name,
+                    at_s=60.0,
+                    replicas=here,
+                    arrival_rate=rate,
+                    response_time_s=0.01,
+                    utilisation=data.draw(st.sampled_from((0.0, 0.5, 0.995, 1.0, 7.5))),
+                )
+                for name, here in now.items()
+            ),
+        )
+        verdict, memory = policy.grant(memory, [], seen)
+        for request in verdict.granted:
+            assert isinstance(request, ScaleOut | ScaleIn)
+            assert 1 <= request.target.total <= most[request.operator]
+
+
+@settings(deadline=None)
+@given(
+    manager=st.sampled_from((DrsManager, LohrmannManager)),
+    as_published=st.booleans(),
+    most=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    rate=st.one_of(st.floats(0, 800), st.floats(800, 1e9)),
+    utilisation=st.floats(0, 8),
+    data=st.data(),
+)
+def test_the_formulas_of_drs_and_lohrmann_stop_at_what_each_operator_may_have(
+    manager: type[SizingManager],
+    as_published: bool,
+    most: tuple[int, int],
+    rate: float,
+    utilisation: float,
+    data: st.DataObject,
+) -> None:
+    """Or the reason in the journal would promise replicas that can never be."""
+    app = pipeline("two", *(Operator(name=name, service_time_s=0.01) for name in ("a", "b")))
+    policy = manager(
+        application=app,
+        objective=Objective(response_time_s=0.025),
+        node_types=ONE_TYPE,
+        node_choice=NodeChoice.FIRST,
+        as_published=as_published,
+    )
+    stations = {
+        operator.name: Station(
+            name=operator.name,
+            rate=rate,
+            service_time_s=operator.service_time_s,
+            service_scv=operator.service_scv,
+            most=limit,
+            running=data.draw(st.integers(1, limit)),
+            utilisation=utilisation,
+        )
+        for operator, limit in zip(app.operators, most, strict=True)
+    }
+    sizes = policy.sizes(stations, rate)
+    assert all(1 <= sizes[name] <= station.most for name, station in stations.items())
+
+
 @settings(deadline=None)
 @given(replicas=st.integers(1, MOST), true_rate=st.floats(1, 1e4), load=st.floats(0.01, 3 * MOST))
 def test_ds2_lands_on_the_fewest_replicas_at_or_below_the_target(
@@ -109,7 +217,7 @@ def test_ds2_lands_on_the_fewest_replicas_at_or_below_the_target(
 ) -> None:
     policy = Ds2(node_types=ONE_TYPE, deployments=SPACE)
     here = handle_of(SPACE, Replicas((replicas,)))
-    seen = Seen(here, load * true_rate, 0.01, load / replicas)
+    seen = Seen(here, load * true_rate, 0.01, load / replicas, load / replicas)
     target = replicas_at(SPACE, step(policy.initial(), seen, RNG)[0]).total
     if policy.low <= load / replicas <= policy.high:
         assert target == replicas

@@ -1,6 +1,6 @@
 """An operator in a deployment against brute force: a plain list of replicas, one by one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.perf.deployments import Deployments, deployments, handle_of
-from penstock.perf.operator import replica_rate, response_time, throughput, utilisation
+from penstock.perf.operator import (
+    mean_utilisation,
+    replica_rate,
+    response_time,
+    throughput,
+    utilisation,
+    utilisation_by_replica,
+)
 from penstock.perf.queueing import Judged, MeasuredCurve, QueueModel, Split, m_g_1, m_m_1, measured
 
 # Infrastructure A of Russo 2023: price equals speedup
@@ -122,6 +129,32 @@ def test_utilisation_is_the_busiest_replicas_or_the_mean_over_replicas(case: Cas
         mean = utilisation(case.model(Judged.MEAN), space, handle, case.rate)
         assert worst == pytest.approx(max(case.loads), rel=1e-9)
         assert mean == pytest.approx(sum(case.loads) / len(case.loads), rel=1e-9)
+
+
+@settings(deadline=None)
+@given(cases(), st.sampled_from(Judged))
+def test_each_replica_and_their_mean_are_known_however_the_operator_is_judged(
+    case: Case, judged: Judged
+) -> None:
+    for space, handle in case.spaces():
+        mean = mean_utilisation(case.model(judged), space, handle, case.rate)
+        assert mean == pytest.approx(sum(case.loads) / len(case.loads), rel=1e-9)
+        each = utilisation_by_replica(case.model(judged), space, handle, case.rate)
+        assert each == pytest.approx(case.loads, rel=1e-9)
+
+
+@settings(deadline=None)
+@given(case=cases(), node_type=st.integers(0, 3), count=st.integers(1, 9))
+def test_the_mean_of_replicas_of_one_type_is_the_busiest_to_the_last_digit(
+    case: Case, node_type: int, count: int
+) -> None:
+    """Or a policy that looks at one and a policy that looks at the other would part over a rounding error."""
+    counts = tuple(count * (index == node_type % len(case.speedups)) for index in range(len(case.speedups)))
+    alike = replace(case, counts=counts)
+    for space, handle in alike.spaces():
+        model = alike.model(Judged.WORST)
+        worst = utilisation(model, space, handle, case.rate)
+        assert mean_utilisation(model, space, handle, case.rate) == worst
 
 
 @settings(deadline=None)

@@ -209,3 +209,47 @@ def test_ten_node_types_with_twenty_replicas_run_on_hashed_tables(walk: Floats) 
 def test_what_is_no_trace_is_refused_in_python_too(rates: list[float]) -> None:
     with pytest.raises(InputError, match="trace 'rates'"):
         run(OneOperator(policy="threshold-c"), np.array(rates))
+
+
+def summed(setting: plain.Setting, *, node_type: int, high: float, low: float) -> plain.Policy:
+    """Cardellini 2018, sec. 5.1, on a list of replicas: one above U adds, sum / (n - 1) < c U removes."""
+
+    def decide(counts: plain.Counts, rate: float, response: float) -> plain.Counts:
+        speeds = [s for s, count in zip(setting.speedups, counts, strict=True) for _ in range(count)]
+        loads = [rate / len(speeds) * setting.service_time_s / speed for speed in speeds]
+        delta = 0
+        if max(loads) > high:
+            delta = 1 if len(loads) < setting.max_replicas else 0
+        elif len(loads) > 1 and sum(loads) / (len(loads) - 1) < low:
+            delta = -1
+        return tuple(n + delta if index == node_type else n for index, n in enumerate(counts))
+
+    return decide
+
+
+@pytest.mark.parametrize(
+    ("policy", "node_type"), [("threshold-c", 1), ("threshold-s", 2), ("threshold-0", 0)]
+)
+def test_with_mixed_node_types_the_threshold_scales_in_by_the_sum_over_replicas(
+    policy: str, node_type: int, walk: Floats
+) -> None:
+    """Speedups 1, .7 and 1.3; the first replica is of type 0 and stays."""
+    spec = OneOperator(policy=policy, max_replicas=6, first_replica=FirstReplica.FIRST)
+    setting, worst, first = plain_twin(spec, walk)
+    twin = summed(setting, node_type=node_type, high=0.7, low=0.75 * 0.7)
+    expected = plain.simulate(setting, twin, walk.tolist(), first)
+    outcome = run(spec, walk)
+    assert round(outcome.reconfigurations_pct * walk.size / 100) == expected.reconfigurations
+    assert round(outcome.violations_pct * walk.size / 100) == expected.violations
+    by_the_worst = plain.simulate(setting, worst, walk.tolist(), first)
+    assert (by_the_worst == expected) == (node_type == 0)  # or the test would show nothing
+
+
+# As published all, and by the mean over replicas of different nodes those that look at it.
+BATCHES = [
+    *(published(policy=policy, max_replicas=6) for policy in POLICIES),
+    *(
+        OneOperator(policy=policy, max_replicas=6, first_replica=FirstReplica.CHEAPEST)
+        for policy in ("threshold-s", "threshold-0", "ds2")
+    ),
+]

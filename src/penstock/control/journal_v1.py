@@ -73,11 +73,13 @@ class _Policies:
             "beta": self.beta,
             "replicas": self.replicas,
         }
-        parameters = {
+        parameters: dict[str, Value] = {
             name: value
             for name, value in said.items()
             if value is not None and name in known and value != known[name].default
         }
+        if "worst_replica" in known:  # which is how these policies decided then
+            parameters["worst_replica"] = True
         return Manager(name=self.policy, parameters=parameters)
 
     @property

@@ -17,7 +17,7 @@ from penstock.compiled import Floats, compiled, compiled_allocating, frozen_floa
 from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.perf.deployments import NOWHERE, Deployments, count_of
+from penstock.perf.deployments import NOWHERE, Deployments, count_of, replicas_of
 from penstock.perf.queueing import QueueModel, load, replica_response_time
 from penstock.perf.traffic import visits
 
@@ -141,6 +141,16 @@ def joint_utilisation(queues: JointQueues, space: Deployments, handle: int, rate
         each = rate * queues.share[operator] / count_of(space, handle, operator)
         busiest = max(busiest, load(queue_of(queues, operator), each, 1.0))
     return busiest
+
+
+@compiled
+def joint_mean_utilisation(queues: JointQueues, space: Deployments, handle: int, rate: float) -> float:
+    """Over the replicas of all operators."""
+    total = 0.0
+    for operator in range(queues.share.size):
+        count = count_of(space, handle, operator)
+        total += count * load(queue_of(queues, operator), rate * queues.share[operator] / count, 1.0)
+    return total / replicas_of(space, handle)
 
 
 @compiled_allocating

@@ -1,7 +1,14 @@
 """Response time, utilisation and throughput of an operator in a given deployment."""
 
 from penstock.compiled import compiled
-from penstock.perf.deployments import Deployments, count_of, replicas_of, slowest_of, speed_of
+from penstock.perf.deployments import (
+    Deployments,
+    count_of,
+    replicas_at,
+    replicas_of,
+    slowest_of,
+    speed_of,
+)
 from penstock.perf.queueing import QueueModel, capacity, load, replica_response_time
 
 
@@ -36,8 +43,19 @@ def response_time(model: QueueModel, space: Deployments, handle: int, rate: floa
 @compiled
 def utilisation(model: QueueModel, space: Deployments, handle: int, rate: float) -> float:
     """Share of time a replica is busy: the worst one's, or the mean over replicas. Above 1: overload."""
-    if not model.by_mean:
-        slowest = slowest_of(space, handle)
+    if model.by_mean:
+        return mean_utilisation(model, space, handle, rate)
+    slowest = slowest_of(space, handle)
+    return load(model, replica_rate(model, space, handle, rate, slowest), slowest)
+
+
+@compiled
+def mean_utilisation(model: QueueModel, space: Deployments, handle: int, rate: float) -> float:
+    """Share of time the replicas are busy on average."""
+    slowest = slowest_of(space, handle)
+    replicas = replicas_of(space, handle)
+    if model.by_speed or speed_of(space, handle) == replicas * slowest:
+        # All are equally busy: the same number to the last digit, and most deployments are of one type.
         return load(model, replica_rate(model, space, handle, rate, slowest), slowest)
     total = 0.0
     for node_type in range(space.speedup.size):
@@ -45,7 +63,18 @@ def utilisation(model: QueueModel, space: Deployments, handle: int, rate: float)
         if count > 0:
             speed = space.speedup[node_type]
             total += count * load(model, replica_rate(model, space, handle, rate, speed), speed)
-    return total / replicas_of(space, handle)
+    return total / replicas
+
+
+def utilisation_by_replica(
+    model: QueueModel, space: Deployments, handle: int, rate: float
+) -> tuple[float, ...]:
+    """Of every replica, in the order of the node types."""
+    loads: list[float] = []
+    for speed, count in zip(space.speedup.tolist(), replicas_at(space, handle).counts, strict=True):
+        if count > 0:
+            loads += count * [load(model, replica_rate(model, space, handle, rate, speed), speed)]
+    return tuple(loads)
 
 
 @compiled

@@ -29,7 +29,8 @@ class Seen(NamedTuple):
     deployment: int  # handle of the deployment in force
     rate: float  # tuples/s
     response_time_s: float
-    utilisation: float
+    utilisation: float  # of the busiest replica
+    mean_utilisation: float  # over replicas
 
 
 Step = Callable[[Any, Seen, Generator], tuple[int, float]]
@@ -115,6 +116,16 @@ def unmeasured(seen: OperatorObservation) -> list[str]:
     return [name for name, value in metrics.items() if not is_measured(value, finite=name == "arrival rate")]
 
 
+def mean_utilisation(seen: OperatorObservation, busiest: float) -> float:
+    """Over replicas, where each was measured; otherwise the busiest stands for all."""
+    loads = seen.utilisation_by_replica
+    if not loads or not all(is_measured(load, finite=True) for load in loads):
+        return busiest
+    # Counted down from the busiest: the mean of replicas alike is theirs to the last digit.
+    most = max(loads)
+    return most - sum(most - load for load in loads) / len(loads)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompiledPolicy(Generic[K]):
     """An operator policy around a compiled step: values to arrays and back, and nothing else."""
@@ -153,6 +164,7 @@ class CompiledPolicy(Generic[K]):
             float(seen.arrival_rate),
             float(seen.response_time_s),
             float(seen.utilisation),
+            float(mean_utilisation(seen, seen.utilisation)),
         )
         memory = self.prepared(memory)
         target, score = step(memory, known, rng)

@@ -1,6 +1,6 @@
 """Small observations and requests for the tests of the safety chain and of the loop."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,9 +57,12 @@ class Chain:
         self.memory = SafetyMemory()
 
     def round(
-        self, seen: ApplicationObservation, wanted: Mapping[str, tuple[int, ...]] | None = None
+        self,
+        seen: ApplicationObservation,
+        wanted: Mapping[str, tuple[int, ...]] | None = None,
+        moves: Sequence[Migrate] = (),
     ) -> Admitted:
-        """What is admitted when operators want these counts, and nothing where not named."""
+        """What is admitted when operators want these counts, nothing where not named, and nodes moves."""
         decisions: dict[str, Decision] = {}
         granted: list[Request] = []
         for operator in seen.operators:
@@ -70,6 +73,7 @@ class Chain:
             scale = Scale(target=Replicas(counts), score=0.5, reason="wanted")
             decisions[operator.operator] = scale
             granted.append(request_of(operator.operator, operator.replicas, scale))
+        granted += moves
         admitted, self.memory = admit(self.settings, self.node_types, self.memory, granted, decisions, seen)
         self.memory = carried_out(self.memory, admitted.granted, seen)
         return admitted

@@ -1,18 +1,19 @@
 """Each guard by itself: what it stops, what it lets through, and the sentence it leaves."""
 
+from dataclasses import dataclass, field
 from math import inf, nan
 from typing import Any
 
 import pytest
-from safety_cases import Chain, app, one, only
+from safety_cases import ONE_TYPE, Chain, app, one, only
 
 from penstock.control.orders import Lift, Order, Override, Pause, Resume
 from penstock.control.safety_settings import UNGUARDED, SafetySettings, Window
-from penstock.control.watch import SafetyMemory, obey
+from penstock.control.watch import obey
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
-from penstock.domain.request import Migrate
+from penstock.domain.request import Migrate, ScaleOut
 
 
 def test_unguarded_lets_everything_through() -> None:
@@ -60,6 +61,29 @@ def test_where_costs_are_over_the_cap_already_a_cheaper_deployment_is_welcome() 
     chain = Chain(only(max_cost=5.0), (cheap, dear))
     made = chain.round(app(0.0, one(0.0, 0, 3)), {"count": (1, 2)})
     assert [getattr(r, "target", None) for r in made.granted] == [Replicas((1, 2))]
+
+
+CHEAP, DEAR = NodeType(name="c", speedup=1, price=1), NodeType(name="d", speedup=2, price=3)
+
+
+@pytest.mark.parametrize(
+    ("known", "running", "wanted", "reason"),
+    [
+        (ONE_TYPE, (2,), (2, 1), "it names 2 node types; 1 were observed, 1 are known"),
+        ((CHEAP, DEAR), (2, 1), (4,), "it names 1 node types; 2 were observed, 2 are known"),
+        ((CHEAP, DEAR), (2,), (3,), "it names 1 node types; 1 were observed, 2 are known"),
+        (ONE_TYPE, (2, 0), (2, 1), "it names 2 node types; 2 were observed, 1 are known"),
+    ],
+)
+def test_a_target_for_other_node_types_than_there_are_is_refused_to_managers_and_people(
+    known: tuple[NodeType, ...], running: tuple[int, ...], wanted: tuple[int, ...], reason: str
+) -> None:
+    chain = Chain(UNGUARDED, known)
+    made = chain.round(app(0.0, one(0.0, *running)), {"count": wanted})
+    assert (made.granted, [r.reason for r in made.vetoes]) == ((), [reason])
+    chain.memory = obey(chain.memory, Override(operator="count", target=Replicas(wanted)))
+    made = chain.round(app(30.0, one(30.0, *running)))
+    assert (made.granted, [r.reason for r in made.vetoes]) == ((), [reason])
 
 
 # --- Measurements. ------------------------------------------------------------------------------
@@ -145,6 +169,26 @@ def test_while_one_operator_catches_up_no_other_gives_replicas_away() -> None:
     assert [r.reason for r in made.vetoes] == [
         "operator 'count' has 4000 tuples (40 s of arrivals) to work off"
     ]
+
+
+def test_a_neighbours_backlog_holds_replicas_only_for_a_while_after_its_change() -> None:
+    """An operator that is late for good would otherwise keep all others from ever scaling in."""
+    chain = Chain(CATCH_UP)
+
+    def wanted_fewer(at_s: float, count: int = 2) -> str:
+        """Of both operators; `count` has a backlog that does not go away."""
+        seen = app(at_s, one(at_s, count, backlog=5000.0), one(at_s, 2, operator="rank"))
+        made = chain.round(seen, {"count": (count - 1,), "rank": (1,)})
+        assert "count" not in {r.operator for r in made.granted}  # one's own backlog counts at any age
+        return "granted" if made.granted else made.vetoes[-1].reason
+
+    late = "operator 'count' has 5000 tuples (50 s of arrivals) to work off"
+    assert wanted_fewer(0.0) == late  # first seen: may have changed just before
+    assert wanted_fewer(299.0) == late
+    assert wanted_fewer(300.0) == "granted"
+    assert wanted_fewer(330.0, count=3) == late  # changed again
+    assert wanted_fewer(629.0, count=3) == late
+    assert wanted_fewer(630.0, count=3) == "granted"
 
 
 # --- Delayed scale-in. --------------------------------------------------------------------------
@@ -284,6 +328,36 @@ def test_replicas_that_did_not_help_are_noticed_and_no_more_added() -> None:
     assert chain.asked(750.0, 3, 4) == 4
 
 
+def test_a_load_more_than_a_fifth_higher_ends_the_ban_on_more_replicas() -> None:
+    chain = scaled_out(response_time_s=0.090, arrival_rate=100.0)
+    chain.asked(90.0, 3, 3, response_time_s=0.090)
+    assert "did not help" in str(chain.asked(150.0, 3, 4, response_time_s=0.090))
+    assert "did not help" in str(chain.asked(180.0, 3, 4, arrival_rate=120.0))
+    assert "did not help" in str(chain.asked(210.0, 3, 4, arrival_rate=80.0))
+    assert chain.asked(240.0, 3, 4, arrival_rate=120.1) == 4
+
+
+def test_a_scale_out_that_never_arrives_is_forgotten_and_what_comes_later_is_not_blamed() -> None:
+    """The third replica comes by another hand; it was never this scale-out that did not help."""
+
+    def third_replica_at(arrived_s: float) -> str | int:
+        chain = scaled_out(response_time_s=0.090)  # commanded at 60 s
+        for at_s in range(90, int(arrived_s), 30):
+            chain.asked(float(at_s), 2, 2, response_time_s=0.090)
+        chain.asked(arrived_s, 3, 3, response_time_s=0.090)
+        return chain.asked(arrived_s + 60.0, 3, 4, response_time_s=0.090)
+
+    assert "going from 2 to 3 replicas did not help" in str(third_replica_at(690.0))
+    assert third_replica_at(720.0) == 4  # given up at 690 s, 630 s after the command
+
+
+def test_a_scale_out_is_not_judged_by_what_was_measured_before_it() -> None:
+    chain = scaled_out(response_time_s=0.090)  # commanded at 60 s
+    for at_s in (90.0, 150.0):  # the replica is there and warm; nothing has been measured since
+        chain.round(app(at_s, one(60.0, 3, response_time_s=0.090)))
+    assert chain.asked(180.0, 3, 4, response_time_s=0.050) == 4  # it has helped
+
+
 def test_replicas_that_helped_may_be_followed_by_more() -> None:
     chain = scaled_out(response_time_s=0.090)
     chain.asked(90.0, 3, 3, response_time_s=0.07)
@@ -317,6 +391,112 @@ def test_where_nothing_was_measured_of_what_is_processed_the_benefit_of_the_doub
     assert chain.asked(150.0, 3, 4, response_time_s=inf, utilisation=1.0) == 4
 
 
+# --- Migrations. --------------------------------------------------------------------------------
+
+MOVE = Migrate(operator="count", origin="a", target="b", score=0.5, reason="a is busy")
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Two rounds in which nothing is asked for, and what holds in the one that asks."""
+
+    settings: SafetySettings = UNGUARDED
+    order: Order | None = None
+    at_s: float = 600.0
+    measured_at_s: float = 600.0
+    metrics: dict[str, Any] = field(default_factory=dict)
+    running: int = 2
+    reconfiguring: tuple[str, ...] = ()
+
+    def asked(self, wanted: int | None = None) -> str:
+        """For this many replicas, or for a migration: "granted", or why not."""
+        chain = Chain(self.settings)
+        for at_s in (0.0, self.at_s - 30.0):
+            chain.round(app(at_s, one(at_s, self.running, **self.metrics)))
+        if self.order is not None:
+            chain.memory = obey(chain.memory, self.order)
+        here = one(self.measured_at_s, self.running, **self.metrics)
+        seen = app(self.at_s, here, reconfiguring=self.reconfiguring)
+        made = chain.round(seen, {"count": (wanted,)} if wanted else None, () if wanted else (MOVE,))
+        return made.vetoes[0].reason if made.vetoes else "granted"
+
+
+@pytest.mark.parametrize(
+    ("situation", "reason"),
+    [
+        (Situation(order=Pause(until_s=700.0)), "paused for another 100 s"),
+        (Situation(only(excluded=(Window(start_s=500.0, end_s=700.0),))), "in the excluded window"),
+        (Situation(order=Override(operator="count", target=Replicas((2,)))), "manual override: 2 replicas"),
+        (Situation(reconfiguring=("count",)), "the last change of operator 'count' is not finished"),
+        (
+            Situation(only(stale_after_intervals=3.0, interval_s=10.0), measured_at_s=560.0),
+            "the last measurement is 40 s old",
+        ),
+        (
+            Situation(only(needed_metrics=("utilisation",)), metrics={"utilisation": None}),
+            "utilisation not measured",
+        ),
+        (Situation(only(warm_up_s=60.0), at_s=50.0, measured_at_s=50.0), "changed 50 s ago"),
+    ],
+)
+def test_a_migration_waits_like_any_change(situation: Situation, reason: str) -> None:
+    assert reason in situation.asked()
+
+
+@pytest.mark.parametrize(
+    ("situation", "wanted", "reason"),
+    [
+        (Situation(only(catch_up_backlog_s=10.0), metrics={"backlog": 9000.0}), 1, "to work off"),
+        (
+            Situation(only(max_skew=1.75), metrics={"skew": 3.0, "utilisation": 0.9}),
+            3,
+            "a hot key or partition",
+        ),
+        (Situation(only(scale_in_window_s=900.0)), 1, "judged over 900 s"),
+        (Situation(only(max_replicas={"count": 2})), 3, "2 is the most"),
+        (Situation(only(min_replicas={"count": 2})), 1, "2 is the least"),
+        (Situation(only(max_nodes=2)), 3, "3 nodes in all; the cap is 2"),
+        (Situation(only(max_cost=2.0)), 3, "it would cost 3 per interval; the cap is 2"),
+    ],
+)
+def test_a_migration_changes_no_count_so_what_limits_counts_lets_it_pass(
+    situation: Situation, wanted: int, reason: str
+) -> None:
+    assert reason in situation.asked(wanted)
+    assert situation.asked() == "granted"
+
+
+def test_neither_a_backlog_that_drains_nor_a_ban_on_more_replicas_stops_a_migration() -> None:
+    chain = Chain(CATCH_UP)
+    chain.asked(0.0, 2, 2, backlog=9000.0)
+    draining = one(30.0, 2, backlog=6000.0)
+    assert "catching up" in chain.round(app(30.0, draining), {"count": (3,)}).vetoes[0].reason
+    assert chain.round(app(30.0, draining), moves=(MOVE,)).granted == (MOVE,)
+    chain = scaled_out(response_time_s=0.090)
+    chain.asked(90.0, 3, 3, response_time_s=0.090)
+    assert "did not help" in str(chain.asked(150.0, 3, 4, response_time_s=0.090))
+    assert chain.round(app(180.0, one(180.0, 3)), moves=(MOVE,)).granted == (MOVE,)
+
+
+def test_a_migration_is_a_change_it_is_the_only_one_of_its_operator_and_spends_the_budget() -> None:
+    chain = Chain(only(max_changes=1, changes_window_s=600.0))
+    both = chain.round(app(0.0, one(0.0, 2)), {"count": (3,)}, (MOVE,))
+    assert [type(r) for r in both.granted] == [ScaleOut]
+    assert [r.reason for r in both.vetoes] == ["operator 'count' is changed by another request of this round"]
+    assert chain.round(app(600.0, one(600.0, 3)), moves=(MOVE,)).granted == (MOVE,)
+    assert chain.asked(630.0, 3, 4) == "1 changes within the last 600 s; the budget is 1"
+    over = chain.round(app(660.0, one(660.0, 3)), moves=(MOVE,))
+    assert [r.reason for r in over.vetoes] == ["1 changes within the last 600 s; the budget is 1"]
+
+
+def test_a_migration_starts_a_warm_up_and_is_not_judged_as_a_scale_out() -> None:
+    chain = Chain(FUTILE)
+    chain.asked(0.0, 2, 2, response_time_s=0.090)
+    assert chain.round(app(60.0, one(60.0, 2, response_time_s=0.090)), moves=(MOVE,)).granted == (MOVE,)
+    assert "changed 30 s ago" in str(chain.asked(90.0, 2, 3, response_time_s=0.090))
+    assert chain.asked(120.0, 2, 3, response_time_s=0.090) == 3  # though no faster than before
+
+
 # --- Settings. ----------------------------------------------------------------------------------
 
 
@@ -345,7 +525,3 @@ def test_windows_are_checked() -> None:
         Window(start_s=5.0, end_s=5.0)
     with pytest.raises(InputError, match="not within 0 to 86400"):
         Window(start_s=5.0, end_s=90_000.0, daily=True)
-
-
-def test_a_fresh_memory_remembers_nothing() -> None:
-    assert SafetyMemory() == SafetyMemory(tracks={}, paused_until_s=None, overrides={})

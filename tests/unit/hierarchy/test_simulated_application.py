@@ -450,6 +450,17 @@ def two_types(rates: Sequence[float]) -> SimulatedApplication:
     )
 
 
+def test_every_replica_is_as_busy_as_its_node_is_slow() -> None:
+    """75 tuples/s and 4 ms of service on speedup 1: a third each on one slow and two fast nodes."""
+    app = two_types([75.0])
+    first = replace(app.models["first"], first=Replicas((1, 2)))
+    app = replace(app, models={**app.models, "first": first}, hosts={})
+    mixed, alone = app.observe().operators
+    assert mixed.utilisation_by_replica == pytest.approx((0.1, 0.05, 0.05))
+    assert mixed.utilisation == pytest.approx(0.1)
+    assert alone.utilisation_by_replica == (alone.utilisation,)
+
+
 def by_type(app: SimulatedApplication) -> dict[str, tuple[int, ...]]:
     return {
         name: tuple(sum(host.startswith(kind) for host in hosts) for kind in ("slow", "fast"))

@@ -56,9 +56,16 @@ def at(space: Deployments, *counts: int) -> int:
 
 
 def seen(
-    here: int, rate: float = 50.0, *, response_time_s: float = IN_TIME, utilisation: float = 0.5
+    here: int,
+    rate: float = 50.0,
+    *,
+    response_time_s: float = IN_TIME,
+    utilisation: float = 0.5,
+    mean_utilisation: float | None = None,
 ) -> Seen:
-    return Seen(here, float(rate), float(response_time_s), float(utilisation))
+    """All replicas alike, unless a mean is given."""
+    mean = utilisation if mean_utilisation is None else mean_utilisation
+    return Seen(here, float(rate), float(response_time_s), float(utilisation), float(mean))
 
 
 def observation(
@@ -66,6 +73,7 @@ def observation(
     rate: float | None = 50.0,
     response_time_s: float | None = IN_TIME,
     utilisation: float | None = 0.5,
+    by_replica: tuple[float, ...] | None = None,
 ) -> OperatorObservation:
     return OperatorObservation(
         operator="op",
@@ -74,6 +82,7 @@ def observation(
         arrival_rate=rate,
         response_time_s=response_time_s,
         utilisation=utilisation,
+        utilisation_by_replica=by_replica,
     )
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from policy_cases import at, node_types, observation, seen, space_of
 
-from penstock.domain.decision import Hold
+from penstock.domain.decision import Hold, Scale
+from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.policy.kernel import step
 from penstock.policy.operator.ds2 import Ds2
@@ -47,6 +48,29 @@ def test_outside_the_band_it_jumps_to_the_replicas_that_serve_the_rate_at_the_ta
 def test_inside_the_band_and_on_its_edges_it_holds(utilisation: float) -> None:
     target, _ = step(ds2().initial(), seen(at(SPACE, 4), 4 * 80 * utilisation, utilisation=utilisation), RNG)
     assert target == at(SPACE, 4)
+
+
+@pytest.mark.parametrize(
+    ("loads", "wanted"),
+    # Every replica would process 100 t/s, so sum(loads) * 100 arrive; at .7 each serves 70.
+    [
+        ((0.9, 0.1, 0.1), 2),  # mean .37, below .4: ceil(110 / 70); the busiest alone is in the band
+        ((1.3, 0.9, 0.95), 5),  # mean 1.05: ceil(315 / 70); were all as busy as the busiest, 6
+        ((1.2, 0.5, 0.5), 3),  # mean .73: held, although the busiest is above 1
+    ],
+)
+def test_true_rate_and_band_are_about_the_mean_over_replicas(loads: tuple[float, ...], wanted: int) -> None:
+    """Kalavri et al.: replicas = rate / (true rate of all / replicas), here with Flink's target and band."""
+    policy = ds2(target=0.7, low=0.4, high=1.0)
+    seen = observation(3, rate=100 * sum(loads), utilisation=max(loads), by_replica=loads)
+    decision, memory = policy.decide(policy.initial(), seen, RNG)
+    assert memory.true_rate[0] == pytest.approx(100.0)
+    if wanted == 3:
+        assert isinstance(decision, Hold)
+    else:
+        assert isinstance(decision, Scale)
+        assert decision.target == Replicas((wanted,))
+    assert f"mean utilisation {sum(loads) / 3:.2f}" in decision.reason
 
 
 def test_a_silent_interval_releases_all_but_one_and_the_true_rate_is_remembered() -> None:

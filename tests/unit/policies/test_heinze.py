@@ -109,6 +109,22 @@ def test_one_update_is_a_step_of_sarsa_towards_the_distance_from_the_target() ->
     assert memory.q[10].tolist() == [0.9, 0.25, 0.8]
 
 
+@pytest.mark.parametrize(
+    ("ran_next", "credited"),
+    [(3, MORE), (2, SAME), (4, SAME)],  # granted; refused; somebody else's change
+)
+def test_an_action_is_credited_only_where_it_was_carried_out(ran_next: int, credited: int) -> None:
+    memory = heinze(target=0.75).initial()
+    memory.q[18] = [0.9, 0.8, 0.2]
+    memory.q[12] = [0.9, 0.25, 0.8]
+    wanted, _ = step(memory, seen(at(SPACE, 2), utilisation=0.9), RNG)  # state 18: one more
+    assert wanted == at(SPACE, 3)
+    step(memory, seen(at(SPACE, ran_next), utilisation=0.62), RNG)  # state 12: 0.60, 0.15 off the target
+    expected = [0.9, 0.8, 0.2]
+    expected[credited] = 0.7 * expected[credited] + 0.3 * (0.15 + 0.99 * 0.25)
+    assert memory.q[18].tolist() == pytest.approx(expected)
+
+
 def test_adding_now_makes_removing_worse_at_every_load_from_the_last_one_up() -> None:
     memory = heinze().initial()
     rng = np.random.default_rng(3)

@@ -11,7 +11,7 @@ from penstock.compiled import Floats, frozen_floats
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.perf.deployments import Deployments, with_types
-from penstock.policy.kernel import copied, step, told
+from penstock.policy.kernel import copied, mean_utilisation, step, told
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.q_learning_pds import PdsLearner, PdsLearning
 from penstock.policy.operator.threshold import Threshold
@@ -138,6 +138,19 @@ def test_zero_is_a_measurement() -> None:
     decision, _ = policy.decide(policy.initial(), idle, np.random.default_rng(1))
     assert isinstance(decision, Scale)
     assert decision.target == Replicas((1, 0))
+
+
+@pytest.mark.parametrize("loads", [None, (), (0.6, nan, 0.1), (0.6, -1.0, 0.1), (0.6, inf, 0.1)])
+def test_where_not_every_replica_was_measured_the_busiest_stands_for_all(
+    loads: tuple[float, ...] | None,
+) -> None:
+    assert mean_utilisation(observation(3, 0, utilisation=0.6, by_replica=loads), 0.6) == 0.6
+
+
+def test_the_mean_over_replicas_is_theirs_to_the_last_digit_where_all_are_alike() -> None:
+    assert mean_utilisation(observation(3, 0, by_replica=(0.9, 0.1, 0.2)), 0.9) == pytest.approx(0.4)
+    assert sum([0.1] * 3) / 3 != 0.1
+    assert mean_utilisation(observation(3, 0, by_replica=(0.1, 0.1, 0.1)), 0.1) == 0.1
 
 
 def test_a_live_decision_is_the_compiled_step() -> None:

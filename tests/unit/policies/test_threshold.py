@@ -14,7 +14,12 @@ MOST = 4
 
 
 def threshold(
-    *, choice: NodeChoice = NodeChoice.FIRST, types: int = 1, high: float = 0.7, beta: float = 0.75
+    *,
+    choice: NodeChoice = NodeChoice.FIRST,
+    types: int = 1,
+    high: float = 0.7,
+    beta: float = 0.75,
+    worst_replica: bool = False,
 ) -> Threshold:
     # The first is neither the cheapest (last) nor the fastest (second).
     nodes = node_types((1.0, 4.0, 2.0)[:types], (2.0, 3.0, 1.0)[:types])
@@ -24,6 +29,7 @@ def threshold(
         node_choice=choice,
         threshold=high,
         beta=beta,
+        worst_replica=worst_replica,
     )
 
 
@@ -67,6 +73,46 @@ def test_two_replicas_at_a_third_of_the_load_stay_because_one_would_carry_too_mu
 @pytest.mark.parametrize("utilisation", [0.5, 0.125])  # U itself; beta U = 0.25 once one is gone
 def test_the_bounds_themselves_are_tolerated(utilisation: float) -> None:
     assert isinstance(decision(threshold(high=0.5, beta=0.5), 2, utilisation=utilisation), Hold)
+
+
+def skewed(policy: Threshold, *loads: float) -> Decision:
+    """What it makes of replicas of one type that are this busy, one by one."""
+    seen = observation(len(loads), utilisation=max(loads), by_replica=loads)
+    return policy.decide(policy.initial(), seen, np.random.default_rng(1))[0]
+
+
+@pytest.mark.parametrize(
+    ("high", "loads", "survivors"),
+    [(0.95, (0.9, 0.1, 0.1), 1.1 / 2), (0.7, (0.1, 0.6, 0.1), 0.8 / 2), (0.7, (0.0, 0.2, 0.3, 0.7), 1.2 / 3)],
+)
+def test_what_the_survivors_would_carry_is_the_sum_of_all_replicas_spread_over_one_fewer(
+    high: float, loads: tuple[float, ...], survivors: float
+) -> None:
+    """Cardellini 2018, sec. 5.1: scale in when sum_r U_r / (n - 1) < c U, scored (c U - that) / (c U)."""
+    asked = skewed(threshold(high=high), *loads)
+    assert isinstance(asked, Scale)
+    assert asked.target == Replicas((len(loads) - 1,))
+    assert asked.score == pytest.approx((0.75 * high - survivors) / (0.75 * high))
+    assert f"utilisation {max(loads):.2f}, mean {sum(loads) / len(loads):.2f}" in asked.reason
+
+
+@pytest.mark.parametrize(("high", "loads"), [(0.95, (0.9, 0.1, 0.1)), (0.7, (0.1, 0.6, 0.1))])
+def test_as_published_the_busiest_replica_stands_for_all_of_them(
+    high: float, loads: tuple[float, ...]
+) -> None:
+    """Three times .9 would be 1.35 each for two, three times .6 still .9."""
+    held = skewed(threshold(high=high, worst_replica=True), *loads)
+    assert isinstance(held, Hold)
+    assert "mean" not in held.reason
+
+
+@pytest.mark.parametrize("worst_replica", [False, True])
+def test_one_replica_above_the_threshold_is_enough_to_ask_for_more(worst_replica: bool) -> None:
+    """Cardellini 2018, sec. 5.1: scale out when U_r > U, scored (U_r - U) / (1 - U)."""
+    asked = skewed(threshold(worst_replica=worst_replica), 0.9, 0.1, 0.1)
+    assert isinstance(asked, Scale)
+    assert asked.target == Replicas((4,))
+    assert asked.score == pytest.approx(0.2 / 0.3)
 
 
 def test_all_replicas_there_may_be_are_held_however_overloaded() -> None:

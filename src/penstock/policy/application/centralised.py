@@ -37,7 +37,7 @@ from penstock.perf.joint import (
 )
 from penstock.perf.latency import check_objective
 from penstock.policy.application.requests import decided_above
-from penstock.policy.kernel import Seen, copied, is_measured, step
+from penstock.policy.kernel import Seen, copied, is_measured, mean_utilisation, step
 from penstock.policy.knowledge import ApplicationKnowledge
 from penstock.policy.operator.model_based import ModelLearner, Sweeps, model_learner
 from penstock.policy.operator.value_iteration import ValuePlan, planned
@@ -174,6 +174,8 @@ class CentralisedManager(Generic[K]):
             return {name: Hold(what) for name in names}, memory
         times = {name: float(seen[name].response_time_s or 0.0) for name in names}
         now = [seen[name].replicas.total for name in names]
+        loads = [float(seen[name].utilisation or 0.0) for name in names]
+        means = [mean_utilisation(seen[name], load) for name, load in zip(names, loads, strict=True)]
         joint = Seen(
             handle_of(self.problem.deployments, Replicas(tuple(now))),
             float(source_rate),
@@ -183,7 +185,8 @@ class CentralisedManager(Generic[K]):
                 * sum(times[name] for name in path)
                 for path in self.application.paths
             ),
-            max(float(seen[name].utilisation or 0.0) for name in names),
+            max(loads),
+            float(np.average(means, weights=now)),
         )
         memory = copied(memory)
         target, score = step(memory, joint, _NEVER_DRAWN_FROM)

@@ -1,8 +1,9 @@
 """DS2 (Kalavri et al., OSDI 2018), the rule behind Flink's autoscaler: today's industrial baseline.
 
 The true rate of a replica is what it would process if it never waited: rate per replica
-over utilisation. The operator gets as many replicas as serve the arrival rate at the
-target utilisation, in one jump, but only when utilisation has left the tolerated band.
+over utilisation, both on average over the replicas. The operator gets as many replicas as
+serve the arrival rate at the target utilisation, in one jump, but only when the mean
+utilisation has left the tolerated band.
 """
 
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Ds2Memory(NamedTuple):
     target: float
     low: float
     high: float
+    worst_replica: bool
     true_rate: Floats  # [tuples/s of one replica; 0 before the first measurement]
 
 
@@ -41,6 +43,7 @@ class Ds2(CompiledPolicy[Ds2Memory]):
     target: Annotated[float, Param("utilisation that replicas are sized for", above=0)] = 0.7
     low: Annotated[float, Param("utilisation below which it scales in", above=0)] = 0.4
     high: Annotated[float, Param("utilisation above which it scales out", above=0)] = 1.0
+    worst_replica: Annotated[bool, Param("take the busiest replica for all of them")] = False
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.target <= self.high:
@@ -53,12 +56,23 @@ class Ds2(CompiledPolicy[Ds2Memory]):
 
     def initial(self) -> Ds2Memory:
         return Ds2Memory(
-            no_fleet(self.deployments), self.starting_type(), self.target, self.low, self.high, np.zeros(1)
+            fleet=no_fleet(self.deployments),
+            node_type=self.starting_type(),
+            target=self.target,
+            low=self.low,
+            high=self.high,
+            worst_replica=self.worst_replica,
+            true_rate=np.zeros(1),
         )
 
     def explain(self, memory: Ds2Memory, seen: Seen) -> str:
+        busy = (
+            f"utilisation {seen.utilisation:.2f}"
+            if self.worst_replica
+            else f"mean utilisation {seen.mean_utilisation:.2f}"
+        )
         return (
-            f"utilisation {seen.utilisation:.2f} (band {self.low:.2f} to {self.high:.2f}), "
+            f"{busy} (band {self.low:.2f} to {self.high:.2f}), "
             f"true rate {memory.true_rate[0]:.0f} t/s a replica, at {seen.rate:.0f} t/s"
         )
 
@@ -68,10 +82,11 @@ def ds2_step(me: Ds2Memory, seen: Seen, rng: Generator) -> tuple[int, float]:
     here = seen.deployment
     acknowledge(me.fleet, here)
     replicas = replicas_of(me.fleet.deployments, here)
-    if seen.utilisation > 0.0 and seen.rate > 0.0:
-        me.true_rate[0] = seen.rate / (replicas * seen.utilisation)
-    if me.true_rate[0] == 0.0 or me.low <= seen.utilisation <= me.high:
+    busy = seen.utilisation if me.worst_replica else seen.mean_utilisation
+    if busy > 0.0 and seen.rate > 0.0:
+        me.true_rate[0] = seen.rate / (replicas * busy)
+    if me.true_rate[0] == 0.0 or me.low <= busy <= me.high:
         return here, 0.0
     most = float(me.fleet.deployments.max_replicas)
     wanted = int(min(np.ceil(seen.rate / (me.true_rate[0] * me.target)), most))
-    return resize(me.fleet, here, wanted, me.node_type), min(abs(seen.utilisation - me.target), 1.0)
+    return resize(me.fleet, here, wanted, me.node_type), min(abs(busy - me.target), 1.0)

@@ -1,7 +1,10 @@
 """Threshold on utilisation (Cardellini 2018, sec. 5.1; Russo 2023, sec. 6.2.1).
 
-Scale out when utilisation exceeds U; scale in when, with one replica fewer, it would stay
-below beta * U. Scores are those of Cardellini 2018, sec. 5.1.
+Scale out when the utilisation of a replica exceeds U; scale in when what all n replicas are
+busy with, spread over n - 1, stays below beta * U:  sum_r U_r / (n - 1) < beta * U.  Scores
+are those of Cardellini 2018, sec. 5.1.
+
+The published simulator takes the busiest replica for all of them (`worst_replica`).
 """
 
 from dataclasses import dataclass
@@ -24,10 +27,11 @@ class ThresholdMemory(NamedTuple):
     node_type: int
     high: float
     low: float
+    worst_replica: bool
 
 
 # The text of Russo 2023 says U = .7; its published tables were made with .75.
-@operator_policy(NodeChoice.variants("threshold"), published={"threshold": 0.75})
+@operator_policy(NodeChoice.variants("threshold"), published={"threshold": 0.75, "worst_replica": True})
 @dataclass(frozen=True, kw_only=True)
 class Threshold(CompiledPolicy[ThresholdMemory]):
     """Thresholds on utilisation."""
@@ -35,6 +39,7 @@ class Threshold(CompiledPolicy[ThresholdMemory]):
     node_choice: NodeChoice
     threshold: Annotated[float, Param("U, the utilisation at which it scales out", above=0, below=1)] = 0.7
     beta: Annotated[float, Param("fraction of U below which it scales in", above=0, below=1)] = 0.75
+    worst_replica: Annotated[bool, Param("take the busiest replica for all of them when scaling in")] = False
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -44,12 +49,18 @@ class Threshold(CompiledPolicy[ThresholdMemory]):
 
     def initial(self) -> ThresholdMemory:
         return ThresholdMemory(
-            self.deployments, self.starting_type(), self.threshold, self.beta * self.threshold
+            self.deployments,
+            self.starting_type(),
+            self.threshold,
+            self.beta * self.threshold,
+            self.worst_replica,
         )
 
     def explain(self, memory: ThresholdMemory, seen: Seen) -> str:
         bounds = f"bounds {memory.low:.2f} to {memory.high:.2f}"
-        return f"utilisation {seen.utilisation:.2f} ({bounds}) at {seen.rate:.0f} t/s"
+        busiest, mean = f"{seen.utilisation:.2f}", f"{seen.mean_utilisation:.2f}"
+        skewed = "" if memory.worst_replica or mean == busiest else f", mean {mean}"
+        return f"utilisation {busiest}{skewed} ({bounds}) at {seen.rate:.0f} t/s"
 
 
 @compiled
@@ -75,7 +86,8 @@ def threshold_step(memory: ThresholdMemory, seen: Seen, rng: Generator) -> tuple
     if replicas > 1:
         # Judge the load the survivors would carry, or the policy undoes itself:
         # 2 replicas at 0.38 are 1 replica at 0.76, scaled out again.
-        survivors = seen.utilisation * replicas / (replicas - 1)
+        busy = seen.utilisation if memory.worst_replica else seen.mean_utilisation
+        survivors = busy * replicas / (replicas - 1)
         if survivors < memory.low:
             return one_fewer(space, here, memory.node_type), (memory.low - survivors) / memory.low
     return here, 0.0

@@ -24,7 +24,7 @@ from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut, Verdict
 from penstock.perf.deployments import Deployments, cost_of, handle_of
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.latency import check_objective
-from penstock.perf.operator import response_time, throughput, utilisation
+from penstock.perf.operator import response_time, throughput, utilisation, utilisation_by_replica
 from penstock.perf.queueing import QueueModel
 from penstock.perf.traffic import visits
 from penstock.runtimes.sim.round_trips import RoundTrips, true_delays
@@ -85,6 +85,7 @@ class _Slot:
     inside: float  # tuples/s let in while running
     times: Mapping[str, float]  # response time of each operator
     loads: Mapping[str, float]
+    loads_by_replica: Mapping[str, tuple[float, ...]]
     paths: Mapping[tuple[str, ...], float]
 
 
@@ -162,6 +163,7 @@ class SimulatedApplication:
                 arrival_rate=now.inside * self._visits[operator.name] if ran else None,
                 response_time_s=now.times[operator.name] if ran else None,
                 utilisation=now.loads[operator.name] if ran else None,
+                utilisation_by_replica=now.loads_by_replica[operator.name] if ran else None,
             )
             for operator in self.application.operators
         )
@@ -274,6 +276,7 @@ class SimulatedApplication:
         slow = self._slow()
         times: dict[str, float] = {}
         loads: dict[str, float] = {}
+        loads_by_replica: dict[str, tuple[float, ...]] = {}
         for name, model in self.models.items():
             reaching = inside * self._visits[name]
             handle = self._handles[name]
@@ -282,11 +285,22 @@ class SimulatedApplication:
                 slow * response_time(model.queue, model.deployments, handle, slow * reaching) + model.delay_s
             )
             loads[name] = utilisation(model.queue, model.deployments, handle, slow * reaching)
+            loads_by_replica[name] = utilisation_by_replica(
+                model.queue, model.deployments, handle, slow * reaching
+            )
         paths = {
             path: wait + sum(times[name] for name in path) + self._network(path)
             for path in self.application.paths
         }
-        return _Slot(wait_s=wait, left=left, inside=inside, times=times, loads=loads, paths=paths)
+        return _Slot(
+            wait_s=wait,
+            left=left,
+            inside=inside,
+            times=times,
+            loads=loads,
+            loads_by_replica=loads_by_replica,
+            paths=paths,
+        )
 
     def _capacity(self) -> float:
         """Tuples/s at the source that the narrowest operator can take."""

@@ -16,7 +16,7 @@ from penstock.compiled import Floats, Ints, compiled, compiled_uncached, is_ours
 from penstock.domain.deployment import Replicas
 from penstock.perf.cost import compiled_interval_cost
 from penstock.perf.deployments import Deployments, cost_of, count_of, handle_of
-from penstock.perf.operator import response_time, utilisation
+from penstock.perf.operator import mean_utilisation, response_time, utilisation
 from penstock.perf.queueing import QueueModel
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.kernel import Seen, step
@@ -125,6 +125,7 @@ def observe(world: World, here: int, rate: float) -> Seen:
         rate,
         response_time(world.queue, world.deployments, here, rate),
         utilisation(world.queue, world.deployments, here, rate),
+        mean_utilisation(world.queue, world.deployments, here, rate),
     )
 
 

@@ -13,7 +13,12 @@ from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints, compiled
 from penstock.perf.deployments import Deployments, cost_of
-from penstock.perf.joint import JointQueues, joint_response_time, joint_utilisation
+from penstock.perf.joint import (
+    JointQueues,
+    joint_mean_utilisation,
+    joint_response_time,
+    joint_utilisation,
+)
 from penstock.policy.kernel import Seen, step
 
 
@@ -46,7 +51,8 @@ def run_joint(
         rate = rates[slot]
         time = joint_response_time(world.queues, world.deployments, here, rate)
         busy = joint_utilisation(world.queues, world.deployments, here, rate)
-        target, _ = step(memory, Seen(here, rate, time, busy), rng)
+        mean = joint_mean_utilisation(world.queues, world.deployments, here, rate)
+        target, _ = step(memory, Seen(here, rate, time, busy, mean), rng)
         trail.violated[slot] = time > world.max_response_time_s
         trail.reconfigured[slot] = target != here
         trail.replicas[slot] = cost_of(world.deployments, target)

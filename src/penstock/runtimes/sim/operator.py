@@ -22,6 +22,7 @@ from penstock.policy.kernel import Seen, is_compiled
 from penstock.runtimes.sim.episode import Slot, Totals, Trail, World, observe, run, settle
 
 _NAME = "operator"
+from penstock.perf.operator import utilisation_by_replica
 
 
 class SimulatedOperator:
@@ -57,6 +58,9 @@ class SimulatedOperator:
             arrival_rate=seen.rate,
             response_time_s=seen.response_time_s,
             utilisation=seen.utilisation,
+            utilisation_by_replica=utilisation_by_replica(
+                self._world.queue, self._world.deployments, self._here, seen.rate
+            ),
         )
         return ApplicationObservation(
             at_s=at_s,

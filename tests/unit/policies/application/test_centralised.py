@@ -16,7 +16,14 @@ from penstock.domain.objective import Objective, Weights
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import ScaleOut
 from penstock.perf.deployments import NOWHERE, actions_of, after, deployments, handle_of, replicas_at
-from penstock.perf.joint import joint_deployments, joint_queues, joint_response_time, joint_response_times
+from penstock.perf.joint import (
+    joint_deployments,
+    joint_mean_utilisation,
+    joint_queues,
+    joint_response_time,
+    joint_response_times,
+    joint_utilisation,
+)
 from penstock.perf.queueing import m_d_1
 from penstock.policy.application.centralised import (
     CentralisedLearner,
@@ -48,6 +55,15 @@ def application(service_rates: tuple[float, ...] = SERVICE_RATES, most: int = 2)
             for i, rate in enumerate(service_rates)
         ),
     )
+
+
+def test_the_busiest_operator_and_the_mean_over_all_replicas_are_two_numbers() -> None:
+    """1.2 tuples/s: two replicas that take half a second are .3 busy, one that takes a third .4."""
+    app = application()
+    space = joint_deployments([2, 2])
+    here = handle_of(space, Replicas((2, 1)))
+    assert joint_utilisation(joint_queues(app), space, here, 1.2) == pytest.approx(0.4)
+    assert joint_mean_utilisation(joint_queues(app), space, here, 1.2) == pytest.approx(1.0 / 3)
 
 
 def manager(app: Application, limit_s: float = LIMIT_S) -> CentralisedMdp:
@@ -182,7 +198,7 @@ def test_joint_value_iteration_equals_policy_iteration_with_linear_solves(
             there = handle_of(space, Replicas(target))
             assert known + v[there, level] == pytest.approx(expected, abs=1e-8)
         here = handle_of(space, Replicas(counts))
-        chosen, _ = step(plan, Seen(here, float(RATES[level]), 0.1, 0.1), RNG)
+        chosen, _ = step(plan, Seen(here, float(RATES[level]), 0.1, 0.1, 0.1), RNG)
         assert options[replicas_at(space, chosen).counts] == pytest.approx(min(options.values()), abs=1e-8)
         moved.add(chosen != here)
     assert moved == {False, True}, "a plan that never moves, or never rests, proves little"
@@ -263,7 +279,7 @@ def test_being_told_violation_costs_is_never_unlearned() -> None:
         violation_costs=planner.violation_costs,
     ).initial()
     for _ in range(5):
-        step(memory, Seen(0, 2.5, 0.001, 0.1), RNG)  # in time where a violation was foretold
+        step(memory, Seen(0, 2.5, 0.001, 0.1, 0.1), RNG)  # in time where a violation was foretold
     assert memory.unknown.tolist() == planner.violation_costs.tolist()
 
 
@@ -271,7 +287,7 @@ def test_a_slot_in_which_two_operators_change_is_one_reconfiguration() -> None:
     planner = manager(application())
     space = planner.problem.deployments
     both = handle_of(space, Replicas((2, 2)))
-    target, _ = step(planner.initial(), Seen(0, 2.5, inf, 1.25), RNG)
+    target, _ = step(planner.initial(), Seen(0, 2.5, inf, 1.25, 1.25), RNG)
     assert target == both, "one replica of each cannot keep up at the top level"
     _, reconfigured = late_slots(planner, np.array([2.5, 2.5, 2.5]))
     assert reconfigured == [1, 0, 0]
