@@ -6,8 +6,6 @@ from math import inf
 
 import numpy as np
 import pytest
-from penstock.simulation.application_managers import check_tunable
-from penstock.simulation.catalogue import operator_of
 
 from penstock.apps.registry import application_entry, applications
 from penstock.compiled import Floats

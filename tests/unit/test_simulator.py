@@ -69,15 +69,24 @@ def test_the_equations_update_is_the_plain_one_too(policy: str, walk: Floats) ->
     assert round(run(spec, walk).reconfigurations_pct * walk.size / 100) == expected.reconfigurations
 
 
-@pytest.mark.parametrize("policy", list(entries(Level.OPERATOR)))
-def test_live_decisions_are_those_of_the_batch(policy: str, walk: Floats) -> None:
+# As published all, and by the mean over replicas of different nodes those that look at it.
+BATCHES = [
+    *(published(policy=policy, max_replicas=6) for policy in entries(Level.OPERATOR)),
+    *(
+        OneOperator(policy=policy, max_replicas=6, first_replica=FirstReplica.CHEAPEST)
+        for policy in ("threshold-s", "threshold-0", "ds2")
+    ),
+]
+
+
+@pytest.mark.parametrize("spec", BATCHES, ids=lambda spec: f"{spec.policy} {spec.as_published}")
+def test_live_decisions_are_those_of_the_batch(spec: OneOperator, walk: Floats) -> None:
     """The control loop, one observation at a time, against the compiled episode."""
     rates = walk[:300]
-    spec = published(policy=policy, max_replicas=6)
     batch = run(spec, rates, training=rates, with_history=True)
     _, policy_rng = np.random.default_rng(spec.seed).spawn(2)
     op = operator_of(spec, rates, rates, spec.seed)
-    manager = entry(Level.OPERATOR, policy).build(op, {})
+    manager = entry(Level.OPERATOR, spec.policy).build(op, {})
     world = world_of(op, charge_before=spec.variant.charge_before)
     first = first_deployment(op, manager, spec.variant.first_replica)
     simulated = SimulatedOperator("op", world, rates, first)
@@ -243,13 +252,3 @@ def test_with_mixed_node_types_the_threshold_scales_in_by_the_sum_over_replicas(
     assert round(outcome.violations_pct * walk.size / 100) == expected.violations
     by_the_worst = plain.simulate(setting, worst, walk.tolist(), first)
     assert (by_the_worst == expected) == (node_type == 0)  # or the test would show nothing
-
-
-# As published all, and by the mean over replicas of different nodes those that look at it.
-BATCHES = [
-    *(published(policy=policy, max_replicas=6) for policy in POLICIES),
-    *(
-        OneOperator(policy=policy, max_replicas=6, first_replica=FirstReplica.CHEAPEST)
-        for policy in ("threshold-s", "threshold-0", "ds2")
-    ),
-]

@@ -16,13 +16,13 @@ from penstock.control.ports import Unwritten
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
 from penstock.perf.deployments import counts_at, handle_of, replicas_at
+from penstock.perf.operator import utilisation_by_replica
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.application.grant_all import GrantAll
 from penstock.policy.kernel import Seen, is_compiled
 from penstock.runtimes.sim.episode import Slot, Totals, Trail, World, observe, run, settle
 
 _NAME = "operator"
-from penstock.perf.operator import utilisation_by_replica
 
 
 class SimulatedOperator:
