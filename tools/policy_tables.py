@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.reports.policies import with_tables
+from penstock.reports.policy_tables import with_tables
 
 for path in (Path("README.md"), *sorted(Path("docs").rglob("*.md"))):
     before = path.read_text(encoding="utf-8")

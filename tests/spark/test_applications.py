@@ -31,7 +31,7 @@ from penstock.apps.top_routes.query import (
     top_routes,
 )
 from penstock.apps.top_routes.ranking import NEVER_S, cells_of
-from penstock.apps.top_routes.trips import RecordedTrips
+from penstock.apps.top_routes.trip_lines import RecordedTrips
 from penstock.domain.objective import Objective
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.log_source import LogSource

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.apps.feeding.schedule import ByRates, Shape
-from penstock.apps.top_routes.trips import GeneratedTrips
+from penstock.apps.top_routes.trip_lines import GeneratedTrips
 from query1_checker import problems
 
 pytestmark = pytest.mark.spark

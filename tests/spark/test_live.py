@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.apps.feeding.schedule import ByRates, Shape
-from penstock.apps.top_routes.trips import GeneratedTrips
+from penstock.apps.top_routes.trip_lines import GeneratedTrips
 from penstock.cli import main
 from penstock.control.journal import Reconfigured
 from penstock.journal_file import read_journal

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.domain.objective import Weights
 from penstock.papers import am_tuning
-from penstock.papers.am_tuning import CELLS, OTHER_CELLS, Cell, CellResult, OtherResult
+from penstock.papers.am_tuning import CELLS, OTHER_CELLS, CellResult, OtherResult, TuningCell
 from penstock.policy.application.bayesian import Measured
 from penstock.policy.application.tuned import Behaviour, Candidate, Configuration, Tuned
 
@@ -13,7 +13,7 @@ def behaviour(cost: float, late: float = 0.0) -> Behaviour:
     return Behaviour(resource_cost=cost, violations=late, reconfigurations=0.0)
 
 
-def result(cell: Cell) -> CellResult:
+def result(cell: TuningCell) -> CellResult:
     found = Measured(cost=1.0)
     return CellResult(
         cell=cell,
@@ -30,7 +30,7 @@ def result(cell: Cell) -> CellResult:
     )
 
 
-def other(cell: Cell) -> OtherResult:
+def other(cell: TuningCell) -> OtherResult:
     complete = behaviour(5.0, late=0.03) if cell.reconfigurations == 0.10 else None
     return OtherResult(cell=cell, weights=behaviour(6.0, late=0.03), complete=complete)
 

@@ -7,7 +7,7 @@ import pytest
 
 import penstock
 from penstock.policy.registry import Level, entries
-from penstock.reports.policies import with_tables
+from penstock.reports.policy_tables import with_tables
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -15,7 +15,7 @@ from penstock.apps.feeding.replayer import Replayer
 from penstock.apps.feeding.schedule import ByRates, ByTimes, Shape
 from penstock.apps.paced.ids import Ids
 from penstock.apps.top_routes.query import END_LINE
-from penstock.apps.top_routes.trips import GeneratedTrips, RecordedTrips
+from penstock.apps.top_routes.trip_lines import GeneratedTrips, RecordedTrips
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 from penstock.runtimes.spark.feed import Feed

@@ -35,10 +35,10 @@ from penstock.domain.objective import Objective, Weights
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Verdict
 from penstock.journal_file import JournalFile, read_journal
+from penstock.live.background_tuning import TunerProcess
 from penstock.live.controlling import Controlling
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
-from penstock.live.tuning import TunerProcess
 from penstock.policy.application.tuned import naive
 from penstock.policy.registry import Level, entries
 from penstock.runtimes.spark.cluster import NodeKind

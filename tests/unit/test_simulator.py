@@ -23,11 +23,11 @@ from penstock.policy.application.grant_all import GrantAll
 from penstock.policy.registry import Level, entries, entry
 from penstock.runtimes.sim.episode import world_of
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulation.knowledge import first_deployment
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.play import run, run_all
 from penstock.simulation.presets import FirstReplica
 from penstock.simulation.spec import OneOperator, OperatorGraph, Shift, Simulation
+from penstock.simulation.truth import first_deployment
 
 published = partial(OneOperator, as_published=True)
 

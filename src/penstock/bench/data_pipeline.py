@@ -21,11 +21,11 @@ from penstock.data.synthetic_events import trip_lines
 from penstock.data.synthetic_taxi import taxi_rates
 from penstock.data.synthetic_tweets import tweet_rates
 from penstock.domain.trace import Trace
-from penstock.simulation.knowledge import TRAINING_SLOTS
 from penstock.simulation.presets import WORKLOADS
 from penstock.simulation.spec import OneOperator
 from penstock.simulation.sweep import Cell, Runner, SweptTrace, grid, read_table, sweep
 from penstock.simulation.sweep_runners import in_processes, on_spark
+from penstock.simulation.truth import TRAINING_SLOTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,10 +15,10 @@ from penstock.compiled import Floats
 from penstock.data.synthetic import day_and_week
 from penstock.papers import mdp_pipeline
 from penstock.policy.operator.value_iteration import ValueIteration
-from penstock.simulation.knowledge import TRAINING_SLOTS
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.play import run, run_all
 from penstock.simulation.spec import OneOperator
+from penstock.simulation.truth import TRAINING_SLOTS
 
 SLOTS = 400_001
 _PLAIN_SLOTS = 20_000

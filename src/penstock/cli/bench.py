@@ -69,9 +69,9 @@ def _benchmark(what: str, threads: int) -> "tuple[int, Callable[[Callable[[str],
 
         return bench_data.STAGES, lambda stage: bench_data.run_data_benchmarks(stage=stage)
     if what == "spark":
-        from penstock.bench import taps as bench_spark
+        from penstock.bench import cost_of_taps
 
-        return bench_spark.STAGES, lambda stage: bench_spark.run_spark_benchmarks(stage=stage)
+        return cost_of_taps.STAGES, lambda stage: cost_of_taps.run_spark_benchmarks(stage=stage)
     if what == "reconfigurations":
         from penstock.bench import reconfigurations as live
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import options, screen
-from penstock.cli import policies as named
+from penstock.cli import policy_options as named
 from penstock.cli.compare_on_spark import MOST_ON_SPARK, on_spark
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write, write_whole

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from penstock.cli import policies as named
+from penstock.cli import policy_options as named
 from penstock.cli import screen
 
 MOST_ON_SPARK = 3  # replicas of an operator that a small machine can carry

@@ -19,7 +19,7 @@ def policies(
 
     Example: penstock policies ql-pds
     """
-    from penstock.cli.policies import look_here
+    from penstock.cli.policy_options import look_here
     from penstock.policy.registry import Level, entries, load_any
 
     if name is not None and ":" in name:

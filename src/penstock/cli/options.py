@@ -230,7 +230,7 @@ def gather(
     """Read the files and settle the settings; every mistake is named before anything runs."""
     from penstock.data.synthetic import day_and_week
     from penstock.data.traces import read_trace
-    from penstock.simulation.knowledge import TRAINING_SLOTS
+    from penstock.simulation.truth import TRAINING_SLOTS
 
     if slots is not None and slots < 1:
         raise InputError(f"--slots {slots}: simulate at least one slot")
@@ -290,7 +290,7 @@ def _check_applicable(
     under_manager: dict[str, object],
 ) -> None:
     from penstock.apps.registry import load_application
-    from penstock.cli.policies import look_here
+    from penstock.cli.policy_options import look_here
 
     def given(options: dict[str, object]) -> str | None:
         return next((name for name, value in options.items() if value), None)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import options, policies, screen
+from penstock.cli import options, policy_options, screen
 from penstock.domain.errors import InputError
 
 
@@ -27,7 +27,7 @@ def replay(
     from penstock.policy.registry import load_any
 
     for name in policy or ():
-        policies.look_here()
+        policy_options.look_here()
         load_any(name)
     path = journal / "journal.jsonl" if journal.is_dir() else journal
     try:

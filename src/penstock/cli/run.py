@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli import options, policies, screen
+from penstock.cli import options, policy_options, screen
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
 
@@ -25,11 +25,11 @@ def run(
         str | None,
         typer.Option(
             "--policy",
-            help=f"{policies.POLICY_HELP} If left out, threshold-c, or ql-pds-plus under an application "
+            help=f"{policy_options.POLICY_HELP} If left out, threshold-c, or ql-pds-plus under an application "
             "policy that tunes.",
         ),
     ] = None,
-    settings: policies.SetOption = None,
+    settings: policy_options.SetOption = None,
     slo: Annotated[
         float | None, typer.Option("--slo", help="Response time from source to sink, in seconds.")
     ] = None,
@@ -156,14 +156,14 @@ def run(
     if protocol not in methods:
         raise InputError(f"--protocol '{protocol}': choose {' or '.join(methods)}")
     if ":" in name:
-        policies.look_here()
+        policy_options.look_here()
     entry = load_application(name)
     app = entry.on_spark(
         objective=Objective(response_time_s=entry.objective_s if slo is None else slo),
         max_replicas=max_replicas,
         protocol=Method(protocol),
     )
-    below, above = policies.chosen(
+    below, above = policy_options.chosen(
         [policy or _usual_policy(application_policy)], [application_policy], settings or ()
     )
     seconds = 60 * minutes if minutes is not None else 240.0
@@ -218,7 +218,7 @@ def run(
 def _usual_policy(application_policy: str) -> str:
     from penstock.policy.registry import Level
 
-    tunes = policies.loaded(Level.APPLICATION, application_policy).traits.tunes
+    tunes = policy_options.loaded(Level.APPLICATION, application_policy).traits.tunes
     return "ql-pds-plus" if tunes else "threshold-c"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli import options, policies, screen
+from penstock.cli import options, policy_options, screen
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write, write_whole
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    policy: policies.PolicyOption = "ql-pds-plus",
-    settings: policies.SetOption = None,
+    policy: policy_options.PolicyOption = "ql-pds-plus",
+    settings: policy_options.SetOption = None,
     trace: options.TraceOption = None,
     infrastructure: options.InfrastructureOption = "A:3",
     application: options.ApplicationOption = None,
@@ -61,7 +61,7 @@ def simulate(
     A whole application: penstock simulate --application diamond --policy threshold-c
     --application-policy token-bucket --slots 10080
     """
-    managers, above = policies.chosen(
+    managers, above = policy_options.chosen(
         [policy], [] if application_policy is None else [application_policy], settings or ()
     )
     if history is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import options, screen
-from penstock.cli import policies as named
+from penstock.cli import policy_options as named
 from penstock.domain.errors import InputError
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ def build_controller(
 
     `nodes` are the names of those that have a manager, where the specification has a node policy.
     """
-    known = Measured(spec) if knowledge is None else knowledge
+    known = FromMeasurements(spec) if knowledge is None else knowledge
     check_application_policy(
         spec.application_policy,
         spec.application,
@@ -77,7 +77,7 @@ def _node_policy(manager: Manager) -> Any:
     return manager.entry(Level.NODE).build(NodeKnowledge(), manager.parameters)
 
 
-class Measured:
+class FromMeasurements:
     """What is known of a running application: what was measured, and loads like those measured."""
 
     def __init__(self, spec: ControllerSpec) -> None:

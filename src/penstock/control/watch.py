@@ -28,7 +28,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class ScaleOutTrial:
     """A scale-out, with what was true before: did it help?"""
 
     at_s: float
@@ -61,7 +61,7 @@ class Track:
     backlog: float | None = None
     drained: float | None = None  # tuples by which the backlog shrank since the observation before
     processed: float | None = None  # tuples/s
-    trial: Trial | None = None
+    trial: ScaleOutTrial | None = None
     futile: Futile | None = None
 
 
@@ -187,7 +187,9 @@ def _judged_trial(settings: SafetySettings, track: Track, one: OperatorObservati
     return replace(track, futile=Futile(since_s=at_s, rate=one.arrival_rate, reason=reason))
 
 
-def _why_futile(settings: SafetySettings, trial: Trial, one: OperatorObservation, track: Track) -> str | None:
+def _why_futile(
+    settings: SafetySettings, trial: ScaleOutTrial, one: OperatorObservation, track: Track
+) -> str | None:
     rate, time = one.arrival_rate or 0.0, one.response_time_s or 0.0
     least = settings.least_improvement
     more_load = rate > trial.rate * (1 + least)
@@ -231,10 +233,10 @@ def carried_out(
     return replace(memory, tracks=tracks, changes_at_s=changes)
 
 
-def _trial(request: ScaleOut, one: OperatorObservation, track: Track, at_s: float) -> Trial | None:
+def _trial(request: ScaleOut, one: OperatorObservation, track: Track, at_s: float) -> ScaleOutTrial | None:
     if one.arrival_rate is None or one.response_time_s is None or one.utilisation is None:
         return None
-    return Trial(
+    return ScaleOutTrial(
         at_s=at_s,
         before=one.replicas.total,
         after=request.target.total,

@@ -22,10 +22,10 @@ from penstock.domain.objective import Weights
 from penstock.domain.observation import ApplicationObservation
 from penstock.files import write_whole
 from penstock.journal_file import read_journal
+from penstock.live.background_tuning import Retuning, Tuner, TunerProcess
 from penstock.live.inbox import ORDERS, obeyed, pending
 from penstock.live.record import Interval
 from penstock.live.settings import LiveSettings
-from penstock.live.tuning import Retuning, Tuner, TunerProcess
 from penstock.perf.calibration import SystemModel
 from penstock.policy.application.tuned import naive
 from penstock.runtimes.spark.topology import App

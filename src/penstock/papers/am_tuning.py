@@ -1,4 +1,4 @@
-"""Figures 20-22 of Russo 2023: the tuned Application Manager against the naive one and random search."""
+"""Figures 20-22 of Russo 2023: the tuned Application TunedCase against the naive one and random search."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ from penstock.policy.application.tuned import (
     naive,
 )
 from penstock.simulation.graph import simulated_graph
-from penstock.simulation.knowledge import TRAINING_SLOTS
 from penstock.simulation.presets import SPEEDUPS
 from penstock.simulation.spec import OperatorGraph
+from penstock.simulation.truth import TRAINING_SLOTS
 from penstock.training.tuning import REPLAYS
 
 TUNING_SLOTS = 50_000  # monitored before tuning, and simulated by every evaluation
@@ -45,7 +45,7 @@ SETTINGS = (
     "violations and 10 % reconfigurations allowed. Taxi trace: the first 50,000 slots are what was "
     "monitored, the first 400,001 the final run; all costs are mean prices of the final run.",
     "The world is the published one (--as-published): the figures were made with that code.",
-    "The Application Manager simulates a model made from measured service times (10,000 tuples per "
+    "The Application TunedCase simulates a model made from measured service times (10,000 tuples per "
     "operator); the final run uses the true ones. Its simulated Operator Managers are told the same wrong "
     "model as the real ones.",
     "25 evaluations of 50,000 slots per phase, two rounds of Algorithm 4 at most; then the start and every "
@@ -58,7 +58,7 @@ SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TuningCell:
     """One setting of the figures."""
 
     application: str
@@ -101,7 +101,7 @@ class Cell:
 
 
 CELLS = tuple(
-    Cell(application=application, node_types=node_types, slo_s=slo_s, seed=seed)
+    TuningCell(application=application, node_types=node_types, slo_s=slo_s, seed=seed)
     for seed in SEEDS
     for application in APPLICATIONS
     for node_types in (1, 3)
@@ -123,7 +123,7 @@ OTHER_CELLS = tuple(
 class OtherResult:
     """The final run under other requirements; Algorithm 4 where only the violations allowed differ."""
 
-    cell: Cell
+    cell: TuningCell
     weights: Behaviour
     complete: Behaviour | None
 
@@ -132,7 +132,7 @@ class OtherResult:
 class CellResult:
     """Behaviour in the final run, by who set bounds and weights."""
 
-    cell: Cell
+    cell: TuningCell
     naive: Behaviour
     bounds: Behaviour
     weights: Behaviour
@@ -148,7 +148,7 @@ class CellResult:
         return met(self.cell, behaviour)
 
 
-def met(cell: Cell, behaviour: Behaviour) -> bool:
+def met(cell: TuningCell, behaviour: Behaviour) -> bool:
     return judged(behaviour, cell.objective).feasible
 
 
@@ -188,10 +188,10 @@ def monitored(application: Application, rng: Generator) -> list[ServiceSample]:
     return samples
 
 
-class Manager:
-    """The Application Manager of one cell: what it knows, and the truth it does not."""
+class TunedCase:
+    """The Application TunedCase of one cell: what it knows, and the truth it does not."""
 
-    def __init__(self, cell: Cell, taxi: Floats) -> None:
+    def __init__(self, cell: TuningCell, taxi: Floats) -> None:
         self.cell = cell
         self.truth = application_entry(cell.application).graph(cell.spec.max_replicas)
         monitor_rng, *self.rngs = np.random.default_rng(cell.seed).spawn(4)
@@ -230,9 +230,9 @@ class Manager:
         )
 
 
-def run_cell(cell: Cell, taxi: Floats) -> CellResult:
+def run_cell(cell: TuningCell, taxi: Floats) -> CellResult:
     """Tune one application in every way and run the results."""
-    me = Manager(cell, taxi)
+    me = TunedCase(cell, taxi)
     tuning_rng, weights_rng, random_rng = me.rngs
     bayesian = me.tuner(BayesianSearch())
     tuned = bayesian.tune(me.evaluate, me.naive, tuning_rng)
@@ -265,9 +265,9 @@ def _progress(tuned: Tuned) -> tuple[float | None, ...]:
     return tuple(so_far)
 
 
-def run_other(cell: Cell, taxi: Floats) -> OtherResult:
+def run_other(cell: TuningCell, taxi: Floats) -> OtherResult:
     """Weights tuned under other requirements, and Algorithm 4 for Figure 22a."""
-    me = Manager(cell, taxi)
+    me = TunedCase(cell, taxi)
     tuning_rng, weights_rng, _ = me.rngs
     bayesian = me.tuner(BayesianSearch())
     start = Candidate(configuration=me.naive, measured=me.evaluate(me.naive))
@@ -281,9 +281,9 @@ def run_other(cell: Cell, taxi: Floats) -> OtherResult:
     )
 
 
-def time_alone(cell: Cell, taxi: Floats) -> tuple[float, float, int]:
+def time_alone(cell: TuningCell, taxi: Floats) -> tuple[float, float, int]:
     """Seconds and CPU seconds of one Algorithm 4 with nothing of ours beside it, and its evaluations."""
-    me = Manager(cell, taxi)
+    me = TunedCase(cell, taxi)
     began, began_cpu = time.perf_counter(), time.process_time()
     tuned = me.tuner(BayesianSearch(), stop_early=False).tune(me.evaluate, me.naive, me.rngs[0])
     return time.perf_counter() - began, time.process_time() - began_cpu, len(tuned.candidates)
@@ -293,12 +293,12 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
     """Run every cell and compare."""
     progress.of(len(CELLS) + len(OTHER_CELLS) + 1)
 
-    def one(cell: Cell) -> CellResult:
+    def one(cell: TuningCell) -> CellResult:
         result = run_cell(cell, traces.taxi)
         progress.advance()
         return result
 
-    def other(cell: Cell) -> OtherResult:
+    def other(cell: TuningCell) -> OtherResult:
         result = run_other(cell, traces.taxi)
         progress.advance()
         return result
@@ -319,7 +319,7 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
     return Findings(claims=claims, charts=_charts(results, others))
 
 
-def _timing(cell: Cell, seconds: float, cpu_seconds: float, evaluations: int) -> Claim:
+def _timing(cell: TuningCell, seconds: float, cpu_seconds: float, evaluations: int) -> Claim:
     return Claim(
         id=f"am-tuning/{cell.name}/tuned/seconds",
         source="Russo 2023, sec. 6.3 (3 to 5 minutes)",

@@ -14,10 +14,10 @@ from penstock.domain.objective import Weights
 from penstock.perf.deployments import counts_at
 from penstock.perf.latency import check_objective, equal_shares
 from penstock.runtimes.sim.graph import ApplicationRun, ManagedOperator, managed_operators, run_application
-from penstock.simulation.knowledge import SLOT_S, Truth, first_deployment
 from penstock.simulation.presets import scenario
 from penstock.simulation.result import History, SimulationResult
 from penstock.simulation.spec import ManagedApplication, OperatorGraph
+from penstock.simulation.truth import SLOT_S, Truth, first_deployment
 
 
 def run_graph(

@@ -32,10 +32,10 @@ from penstock.runtimes.sim.application import OperatorModel, SimulatedApplicatio
 from penstock.runtimes.sim.round_trips import RoundTrips, true_delays
 from penstock.simulation.graph import managers_of, simulated_graph
 from penstock.simulation.hosts import network
-from penstock.simulation.knowledge import SLOT_S, TRAINING_SLOTS, Truth, first_deployment
 from penstock.simulation.presets import scenario
 from penstock.simulation.result import History, SimulationResult
 from penstock.simulation.spec import ManagedApplication
+from penstock.simulation.truth import SLOT_S, TRAINING_SLOTS, Truth, first_deployment
 from penstock.training.tuning import chosen_by_simulation
 
 MONITORED_SLOTS = 50_000  # at most, of the training trace, that a manager which tunes simulates

@@ -13,9 +13,9 @@ from penstock.policy.knowledge import OperatorKnowledge
 from penstock.policy.registry import Level
 from penstock.runtimes.sim.episode import Trail, decided, no_totals, part_of, trail_of, world_of
 from penstock.runtimes.sim.operator import play
-from penstock.simulation.knowledge import Truth, first_deployment
 from penstock.simulation.result import History, SimulationResult
 from penstock.simulation.spec import OneOperator
+from penstock.simulation.truth import Truth, first_deployment
 
 _NAME = "operator"
 

@@ -8,10 +8,10 @@ import numpy as np
 from penstock.compiled import Floats, read_only
 from penstock.domain.trace import Trace
 from penstock.simulation.graph import run_graph
-from penstock.simulation.knowledge import TRAINING_SLOTS
 from penstock.simulation.one_operator import run_operator
 from penstock.simulation.result import SimulationResult
 from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph, Simulation
+from penstock.simulation.truth import TRAINING_SLOTS
 
 Job = tuple[Simulation, Floats, Floats | None]  # what to simulate, over which rates, trained on which
 

@@ -1,6 +1,6 @@
 """Tuning beside a running application: what to tune, whether it is time again, and the swap. All pure.
 
-Whoever runs the application (`live/tuning.py`) collects observations, has `tuned` worked out
+Whoever runs the application (`live/background_tuning.py`) collects observations, has `tuned` worked out
 somewhere else meanwhile, and swaps the answer in between two rounds.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.compiled import Floats, read_only
-from penstock.control.build import Measured, build_controller, measured_operator
+from penstock.control.build import FromMeasurements, build_controller, measured_operator
 from penstock.control.journal import Noted, Retuned, retuned_spec
 from penstock.control.loop import Controller, ControllerMemory
 from penstock.control.saved import as_plain, of_plain, restored, saved
@@ -148,7 +148,7 @@ def _settings(spec: ControllerSpec) -> SelfTuning | None:
     """The parameters of the manager that tunes, where that is the one there is."""
     manager = spec.application_policy
     found = manager.entry(Level.APPLICATION)
-    built = found.build(Measured(spec).of_application(), manager.parameters)
+    built = found.build(FromMeasurements(spec).of_application(), manager.parameters)
     return built if isinstance(built, SelfTuning) else None
 
 

@@ -35,9 +35,9 @@ from penstock.policy.registry import Level, entries
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
 from penstock.runtimes.sim.episode import world_of
 from penstock.runtimes.sim.operator import SimulatedOperator
-from penstock.simulation.knowledge import first_deployment
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.spec import OneOperator
+from penstock.simulation.truth import first_deployment
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def _feeder(load: "Load") -> "FeederOf":
     from penstock.apps.feeding.replayer import Replayer
     from penstock.apps.feeding.schedule import ByTimes, Schedule
     from penstock.apps.top_routes.query import SOURCE
-    from penstock.apps.top_routes.trips import GeneratedTrips, Lines, RecordedTrips
+    from penstock.apps.top_routes.trip_lines import GeneratedTrips, Lines, RecordedTrips
 
     tuples: Lines
     schedule: Schedule
