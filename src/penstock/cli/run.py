@@ -25,7 +25,7 @@ def run(
         str | None,
         typer.Option(
             "--policy",
-            help=f"{policy_options.POLICY_HELP} If left out, threshold-c, or ql-pds-plus under an application "
+            help=f"{policy_options.POLICY_HELP} If left out, threshold-c; ql-pds-plus under an application "
             "policy that tunes.",
         ),
     ] = None,
