@@ -16,7 +16,7 @@ from numpy.random import Generator
 from penstock.apps.named import application_named, constant_delays_s, usual_bounds_s
 from penstock.compiled import Floats, read_only
 from penstock.control.hierarchy import PLACING, Managers
-from penstock.control.loop import Controller, memory_with, tick
+from penstock.control.loop import Controller, in_place, memory_with, tick
 from penstock.control.ports import Unwritten
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
@@ -225,7 +225,7 @@ def run_managed(
         **dict(zip((PLACING, *node_names), node_rngs, strict=True)),
     }
     controller = Controller(managers=managers, node_types=setting.node_types, safety=None)
-    memory, journal = memory_with(controller, rngs), Unwritten()
+    memory, journal = in_place(controller, memory_with(controller, rngs)), Unwritten()
     began = time.perf_counter()
     while not simulated.finished:
         memory = tick(controller, memory, simulated, journal, simulated)

@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints
 from penstock.perf.deployments import after
-from penstock.policies.kernel import CompiledPolicy, Seen, copied, step_of
+from penstock.policies.kernel import CompiledPolicy, Seen, step_of
 from penstock.policies.operator.q_learning import LearningRates
 from penstock.policies.rl.experience import (
     UNKNOWN,
@@ -71,8 +71,8 @@ class PdsLearning(CompiledPolicy[PdsLearner]):
         )
 
     def prepared(self, memory: PdsLearner) -> PdsLearner:
-        own = copied(memory)
-        return own._replace(values=own.values._replace(v=with_room(own.values.v)))
+        v = with_room(memory.values.v)
+        return memory if v is memory.values.v else memory._replace(values=memory.values._replace(v=v))
 
     def explain(self, memory: PdsLearner, seen: Seen) -> str:
         level = level_of(self.problem, seen.rate)
