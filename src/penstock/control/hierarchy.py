@@ -84,31 +84,32 @@ def decide(
     memories = dict(memory.operators)
     decided_at_s = dict(memory.decided_at_s)
     for one in seen.operators:
-        if one.operator in managers.operators and _is_due(managers, memory, one.operator, seen.at_s):
-            decided_at_s[one.operator] = seen.at_s
-            decisions[one.operator], memories[one.operator] = managers.operators[one.operator].decide(
-                memories[one.operator], one, rngs[one.operator]
-            )
+        name = one.operator
+        policy = managers.operators.get(name)
+        if policy is not None and _is_due(managers, memory, name, seen.at_s):
+            decided_at_s[name] = seen.at_s
+            decisions[name], memories[name] = policy.decide(memories[name], one, rngs[name])
     requests, impossible = _requests(decisions, seen.operators, rngs, nodes, hosts)
-    for name, policy in managers.nodes.items():
-        proposal = policy.propose(nodes[name], nodes, rngs[name]) if nodes and name in nodes else None
+    for name, node_policy in managers.nodes.items():
+        proposal = node_policy.propose(nodes[name], nodes, rngs[name]) if nodes and name in nodes else None
         if proposal is not None:
             requests.append(proposal)
-    memory = replace(memory, operators=memories, decided_at_s=decided_at_s)
     due = memory.granted_at_s is None or seen.at_s - memory.granted_at_s >= managers.application_period_s
     if not due:
         waiting = tuple(Refused(request, "the Application Manager runs later") for request in requests)
+        memory = replace(memory, operators=memories, decided_at_s=decided_at_s)
         return Round(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
     verdict, state = managers.application.grant(memory.application, requests, seen)
     decisions |= verdict.decisions
     if nodes is not None and hosts is not None:
         verdict = _placed(verdict, {one.operator: one.replicas for one in seen.operators}, rngs, nodes, hosts)
     verdict = Verdict(verdict.granted, (*verdict.refused, *impossible))
-    memory = replace(
-        memory,
+    memory = ManagersMemory(
+        operators=memories,
         application=state,
         granted_at_s=seen.at_s,
         changed_at_s=seen.at_s if verdict.granted else memory.changed_at_s,
+        decided_at_s=decided_at_s,
     )
     return Round(decisions=decisions, requests=tuple(requests), verdict=verdict), memory
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any
 
 from numpy.random import Generator, default_rng
 
@@ -19,6 +20,7 @@ from penstock.control.watch import SafetyMemory, carried_out, obey
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation
+from penstock.policy.api import DecidesInPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class ControllerMemory:
     managers: ManagersMemory
     safety: SafetyMemory  # empty without a chain
     rngs: Mapping[str, Generator]  # one per managed operator and per node, and one for placing the others
+    in_place: bool = False  # whether the next one is written over it
 
 
 def first_memory(controller: Controller, seed: int) -> ControllerMemory:
@@ -50,14 +53,37 @@ def memory_with(controller: Controller, rngs: Mapping[str, Generator]) -> Contro
     return ControllerMemory(managers=managers_memory(controller.managers), safety=SafetyMemory(), rngs=rngs)
 
 
+def in_place(controller: Controller, memory: ControllerMemory, *, explains: bool = False) -> ControllerMemory:
+    """The same memory for a loop that never goes back, such as a simulation's: it is decided from only once.
+
+    Then nothing has to be copied for a decision: policies that know how write into the memory,
+    and the generators move on. What is decided is the same; why is left out unless it `explains`.
+    """
+    managers = controller.managers
+    operators = {
+        name: _in_place(managers.operators[name], part, explains)
+        for name, part in memory.managers.operators.items()
+    }
+    application = _in_place(managers.application, memory.managers.application, explains)
+    given = replace(memory.managers, operators=operators, application=application)
+    return replace(memory, managers=given, in_place=True)
+
+
+def _in_place(policy: object, memory: Any, explains: bool) -> Any:
+    return policy.in_place(memory, explains=explains) if isinstance(policy, DecidesInPlace) else memory
+
+
 def plan(
     controller: Controller,
     memory: ControllerMemory,
     seen: ApplicationObservation,
     orders: Sequence[Order] = (),
 ) -> tuple[Plan, ControllerMemory]:
-    """Operator Managers ask, the Application Manager grants, safety vetoes; `memory` stays as it was."""
-    rngs = deepcopy(dict(memory.rngs))
+    """Operator Managers ask, the Application Manager grants, safety vetoes.
+
+    `memory` stays as it was, unless it was given away by `in_place`.
+    """
+    rngs = memory.rngs if memory.in_place else deepcopy(dict(memory.rngs))
     outcome, managers = decide(
         controller.managers, memory.managers, seen, rngs, nodes=seen.nodes, hosts=seen.hosts
     )
@@ -70,11 +96,12 @@ def plan(
         granted=admitted.granted,
         advise=controller.advise,
     )
-    if not made.to_do.granted:  # nothing changes after all, so nobody has to rest
+    done = made.to_do.granted
+    if outcome.verdict.granted and not done:  # nothing changes after all, so nobody has to rest
         managers = replace(managers, changed_at_s=memory.managers.changed_at_s)
     if controller.safety is not None:
-        safety = carried_out(safety, made.to_do.granted, seen)
-    return made, ControllerMemory(managers=managers, safety=safety, rngs=rngs)
+        safety = carried_out(safety, done, seen)
+    return made, ControllerMemory(managers=managers, safety=safety, rngs=rngs, in_place=memory.in_place)
 
 
 def _admitted(

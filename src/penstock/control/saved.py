@@ -13,7 +13,7 @@ from penstock.control.loop import Controller, ControllerMemory
 from penstock.control.plain_data import from_plain, packed, to_plain, unpacked
 from penstock.control.watch import SafetyMemory
 from penstock.domain.errors import InputError
-from penstock.policy.kernel import is_compiled
+from penstock.policy.kernel import InPlace, is_compiled
 from penstock.policy.memory import learned, with_learned
 
 SCHEMA = 1
@@ -105,7 +105,8 @@ def of_plain(data: Mapping[str, Any]) -> Saved:
 
 def _parts(memory: ManagersMemory) -> dict[str, Any]:
     operators = {f"operators/{name}": part for name, part in memory.operators.items()}
-    return {**operators, _APPLICATION: memory.application}
+    parts = {**operators, _APPLICATION: memory.application}
+    return {name: part.memory if isinstance(part, InPlace) else part for name, part in parts.items()}
 
 
 def _in_arrays(part: Any) -> bool:

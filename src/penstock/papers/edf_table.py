@@ -9,7 +9,7 @@ import numpy as np
 from penstock.apps.top_routes.graph import BOUNDS_S, OBJECTIVE_S, REFRESH_DELAY_S, top_routes_graph
 from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
-from penstock.control.loop import Controller, memory_with, tick
+from penstock.control.loop import Controller, in_place, memory_with, tick
 from penstock.control.ports import Unwritten
 from penstock.domain.application import Operator
 from penstock.domain.deployment import Replicas
@@ -143,7 +143,7 @@ def run_row(
     )
     rngs = dict(zip((o.name for o in managed), np.random.default_rng(seed).spawn(len(managed)), strict=True))
     controller = Controller(managers=managers, node_types=(_NODE,), safety=None)
-    memory, journal = memory_with(controller, rngs), Unwritten()
+    memory, journal = in_place(controller, memory_with(controller, rngs)), Unwritten()
     while not simulated.finished:
         memory = tick(controller, memory, simulated, journal, simulated)
     return measured(simulated.played)

@@ -5,54 +5,67 @@ measurement pulls or pushes both ends like a spring, the more so the less a node
 own position and the more it trusts the other's.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import isfinite, sqrt
 
-import numpy as np
 from numpy.random import Generator
 
-from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 
-DIMENSIONS = 3
+Vector = tuple[float, float, float]
+
 _TUNING = 0.25  # c_e and c_c of the paper
 _CERTAIN = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Coordinate:
     """Where a node is, and how wrong that may be (relative error)."""
 
-    position: Floats
+    position: Vector
     error: float = 1.0
 
 
 def unknown_place() -> Coordinate:
-    return Coordinate(np.zeros(DIMENSIONS))
+    return Coordinate((0.0, 0.0, 0.0))
 
 
 def distance(a: Coordinate, b: Coordinate) -> float:
     """Estimated round-trip time in seconds."""
-    return float(np.linalg.norm(a.position - b.position))
+    return _length(_between(a.position, b.position))
 
 
 def observed(mine: Coordinate, other: Coordinate, round_trip_s: float, rng: Generator) -> Coordinate:
     """My coordinate after one measured round trip to the other."""
-    if not (np.isfinite(round_trip_s) and round_trip_s > 0):
+    if not (isfinite(round_trip_s) and round_trip_s > 0):
         raise InputError(f"round trip of {round_trip_s} s; it must be positive")
     trust = mine.error / max(mine.error + other.error, _CERTAIN)
-    estimate = distance(mine, other)
+    away = _between(mine.position, other.position)
+    estimate = _length(away)
     relative_error = abs(estimate - round_trip_s) / round_trip_s
     weight = _TUNING * trust
     error = max(relative_error * weight + mine.error * (1 - weight), _CERTAIN)
-    away = mine.position - other.position
-    length = float(np.linalg.norm(away))
     # Two nodes at the same place are pushed apart in a random direction.
-    direction = away / length if length > 0 else _random_direction(rng)
-    moved = mine.position + weight * (round_trip_s - estimate) * direction
-    return replace(mine, position=moved, error=error)
+    x, y, z = _unit(away, estimate) if estimate > 0 else _random_direction(rng)
+    push = weight * (round_trip_s - estimate)
+    at_x, at_y, at_z = mine.position
+    return Coordinate((at_x + push * x, at_y + push * y, at_z + push * z), error)
 
 
-def _random_direction(rng: Generator) -> Floats:
-    direction = rng.normal(size=DIMENSIONS)
-    unit: Floats = direction / np.linalg.norm(direction)
-    return unit
+def _between(a: Vector, b: Vector) -> Vector:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+def _length(vector: Vector) -> float:
+    x, y, z = vector
+    return sqrt(x * x + y * y + z * z)
+
+
+def _unit(vector: Vector, length: float) -> Vector:
+    x, y, z = vector
+    return x / length, y / length, z / length
+
+
+def _random_direction(rng: Generator) -> Vector:
+    x, y, z = rng.normal(size=3).tolist()
+    return _unit((x, y, z), _length((x, y, z)))

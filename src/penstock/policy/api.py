@@ -1,7 +1,7 @@
 """What a policy is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from numpy.random import Generator
 
@@ -37,6 +37,15 @@ class ApplicationPolicy(Protocol[M]):
     def grant(
         self, memory: M, requests: Sequence[Request], seen: ApplicationObservation
     ) -> tuple[Verdict, M]: ...
+
+
+@runtime_checkable
+class DecidesInPlace(Protocol):
+    """An operator or application policy that need not copy the memory of a loop that never goes back."""
+
+    def in_place(self, memory: Any, *, explains: bool) -> Any:
+        """The memory in a form that it writes into; decisions are the same, with reasons if it `explains`."""
+        ...
 
 
 class NodePolicy(Protocol):

@@ -6,19 +6,22 @@ function `step(memory, seen, rng) -> (target, score)` registered for that class.
 at compile time, so an episode loop over Q-learning contains nothing but Q-learning.
 """
 
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import compiled, compiled_uncached, is_ours, overload
+from penstock.direct_calls import OpenGenerator, generator_at, machine_code
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
-from penstock.perf.deployments import Deployments, handle_of, replicas_at
+from penstock.perf.deployments import Deployments, Handles
 
 K = TypeVar("K", bound=tuple[Any, ...])
 
@@ -66,6 +69,46 @@ def _step_by_class(memory: Any, seen: Any, rng: Any) -> Step:
     return same_signature
 
 
+def _step_with(memory: Any, seen: Seen, generator: int) -> tuple[int, float]:
+    return step(memory, seen, generator_at(generator))
+
+
+_cached_step_with = compiled(_step_with)
+_uncached_step_with = compiled_uncached(_step_with)
+
+
+class InPlace(Generic[K]):
+    """A memory given to a loop that never goes back: every step writes into it.
+
+    The machine code for its types and the generator are looked up once, not at every step.
+    """
+
+    __slots__ = ("_code", "_generator", "explains", "memory")
+
+    def __init__(self, memory: K, *, explains: bool) -> None:
+        self.memory = memory
+        self.explains = explains  # whether decisions say why
+        self._generator: OpenGenerator | None = None
+        self._code: Callable[[K, Seen, int], tuple[int, float]] | None = None
+
+    def become(self, memory: K) -> None:
+        """Go on with another memory, one that has grown for instance."""
+        if memory is not self.memory:
+            self.memory, self._code = memory, None  # its types need not be the same
+
+    def step(self, seen: Seen, rng: Generator) -> tuple[int, float]:
+        if self._generator is None or self._generator.rng is not rng:
+            self._generator = OpenGenerator(rng)
+        if self._code is None:
+            kernel = _cached_step_with if is_ours(type(self.memory)) else _uncached_step_with
+            self._code = machine_code(kernel, self.memory, seen, self._generator.address)
+        return self._code(self.memory, seen, self._generator.address)
+
+
+UNEXPLAINED = "no reasons were asked for"
+_HELD = Hold(UNEXPLAINED)
+
+
 def is_compiled(memory: Any) -> bool:
     """Whether a compiled step works on it: then all that it changes is in its arrays."""
     return type(memory) in _STEPS
@@ -91,7 +134,7 @@ def _rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:
     return part if same else type(part)(*fields)
 
 
-def told(memory: K, old: Deployments, new: Deployments) -> K:
+def with_other_nodes(memory: K, old: Deployments, new: Deployments) -> K:
     """The same memory with other news of the nodes: prices or speeds that changed at run time."""
 
     def replaced(part: Any) -> Any:
@@ -106,7 +149,7 @@ def is_measured(value: float | None, *, finite: bool = False) -> TypeGuard[float
 
 
 def unmeasured(seen: OperatorObservation) -> list[str]:
-    """Names of the metrics that are missing, or are no measurement at all: not a number, negative."""
+    """Names of the metrics that are missing, or cannot be measurements: not a number, negative."""
     metrics = {
         "arrival rate": seen.arrival_rate,
         "response time": seen.response_time_s,
@@ -145,35 +188,70 @@ class CompiledPolicy(Generic[K]):
         return f"at {seen.rate:.0f} t/s"
 
     def prepared(self, memory: K) -> K:
-        """The memory made ready for one more step: a copy, grown where it must."""
-        return copied(memory)
+        """The memory made ready for one more step: grown where it must, itself where it need not."""
+        return memory
 
     def informed(self, memory: K, before: Deployments, after: Deployments) -> K:
         """The memory once prices or speeds have changed; a policy that plans off-line ignores the news."""
-        return told(memory, before, after)
+        return with_other_nodes(memory, before, after)
 
-    def decide(self, memory: K, seen: OperatorObservation, rng: Generator) -> tuple[Decision, K]:
-        blind = unmeasured(seen)
-        if blind or seen.arrival_rate is None or seen.response_time_s is None or seen.utilisation is None:
-            return Hold(f"{', '.join(blind)} not measured"), memory
+    def in_place(self, memory: K, *, explains: bool) -> K | InPlace[K]:
+        """The memory for a loop that never goes back to it."""
+        own = type(self).decide is not CompiledPolicy.decide  # it may count on a memory of its class
+        return memory if own else InPlace(memory, explains=explains)
+
+    @cached_property
+    def _handles(self) -> Handles:
+        return Handles(self.deployments)
+
+    @typing.overload
+    def decide(self, memory: K, seen: OperatorObservation, rng: Generator) -> tuple[Decision, K]: ...
+
+    @typing.overload
+    def decide(
+        self, memory: InPlace[K], seen: OperatorObservation, rng: Generator
+    ) -> tuple[Decision, InPlace[K]]: ...
+
+    def decide(
+        self, memory: K | InPlace[K], seen: OperatorObservation, rng: Generator
+    ) -> tuple[Decision, K | InPlace[K]]:
+        rate, time_s, load = seen.arrival_rate, seen.response_time_s, seen.utilisation
+        if not (is_measured(rate, finite=True) and is_measured(time_s) and is_measured(load)):
+            return Hold(f"{', '.join(unmeasured(seen))} not measured"), memory
         if seen.replicas.total > self.deployments.max_replicas:
             most = self.deployments.max_replicas
             return Hold(f"{seen.replicas.total} replicas run, more than the {most} it knows about"), memory
         known = Seen(
-            handle_of(self.deployments, seen.replicas),
-            float(seen.arrival_rate),
-            float(seen.response_time_s),
-            float(seen.utilisation),
-            float(mean_utilisation(seen, seen.utilisation)),
+            self._handles.of(seen.replicas),
+            float(rate),
+            float(time_s),
+            float(load),
+            float(mean_utilisation(seen, load)),
         )
-        memory = self.prepared(memory)
+        if isinstance(memory, InPlace):
+            memory.become(self.prepared(memory.memory))
+            target, score = memory.step(known, rng)
+            if not memory.explains:
+                return self._unexplained(known, target, score), memory
+            return self._explained(memory.memory, seen, known, target, score), memory
+        memory = self.prepared(copied(memory))
         target, score = step(memory, known, rng)
+        return self._explained(memory, seen, known, target, score), memory
+
+    def _unexplained(self, known: Seen, target: int, score: float) -> Decision:
+        if target == known.deployment:
+            return _HELD
+        return Scale(target=self._handles.replicas(target), score=score, reason=UNEXPLAINED)
+
+    def _explained(
+        self, memory: K, seen: OperatorObservation, known: Seen, target: int, score: float
+    ) -> Decision:
         why = self.explain(memory, known)
         if target == known.deployment:
-            return Hold(f"{seen.replicas.total} replicas fit {why}"), memory
-        wanted = replicas_at(self.deployments, target)
+            return Hold(f"{seen.replicas.total} replicas fit {why}")
+        wanted = self._handles.replicas(target)
         change = self._in_words(seen.replicas, wanted)
-        return Scale(target=wanted, score=float(score), reason=f"{change} {why}"), memory
+        return Scale(target=wanted, score=float(score), reason=f"{change} {why}")
 
     def _in_words(self, now: Replicas, wanted: Replicas) -> str:
         return ", ".join(

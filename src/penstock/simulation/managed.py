@@ -16,8 +16,8 @@ from penstock.apps.registry import application_entry
 from penstock.compiled import Floats, read_only
 from penstock.control.build import build_controller, check_application_policy
 from penstock.control.hierarchy import PLACING
-from penstock.control.journal import Entry, Ticked
-from penstock.control.loop import Controller, ControllerMemory, tick
+from penstock.control.loop import Controller, ControllerMemory, in_place, tick
+from penstock.control.ports import Unwritten
 from penstock.control.spec import ControllerSpec
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
@@ -106,24 +106,13 @@ def run_managed(
     return _result(world, simulated, by_type / rates.size, time.perf_counter() - began, with_history)
 
 
-class ReplicasSeen:
-    """A journal that only adds up what ran: replicas by node type, over all rounds."""
-
-    def __init__(self, node_types: int) -> None:
-        self.by_type = np.zeros(node_types)
-
-    def append(self, entry: Entry) -> None:
-        if isinstance(entry, Ticked):
-            for one in entry.seen.operators:
-                self.by_type += one.replicas.counts
-
-
 def played(simulated: SimulatedApplication, controller: Controller, memory: ControllerMemory) -> Floats:
     """Run the loop to the end of the trace; returns replicas by node type, summed over the slots."""
-    seen = ReplicasSeen(len(controller.node_types))
+    journal = Unwritten()
+    memory = in_place(controller, memory)  # nobody goes back, and nobody asks why
     while not simulated.finished:
-        memory = tick(controller, memory, simulated, seen, simulated)
-    return seen.by_type
+        memory = tick(controller, memory, simulated, journal, simulated)
+    return np.sum([slot.by_type for slot in simulated.played], axis=0, dtype=np.float64)
 
 
 def _managers(world: _World) -> ControllerSpec:

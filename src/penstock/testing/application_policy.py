@@ -9,7 +9,7 @@ It is asked about `APPLICATION`: a pipeline of two operators on one type of node
 
 from dataclasses import replace
 from math import inf, nan
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -18,7 +18,7 @@ from penstock.domain.decision import Hold
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut
-from penstock.policy.api import ApplicationPolicy
+from penstock.policy.api import ApplicationPolicy, DecidesInPlace
 from penstock.testing.operator_policy import same, snapshot
 
 MOST = 4
@@ -28,6 +28,14 @@ APPLICATION = pipeline(
     Operator(name="second", service_time_s=0.010, max_replicas=MOST),
 )
 _RATES = (20.0, 90.0, 250.0, 600.0, 40.0)  # from idle to more than can be served, and back
+
+
+def _is_scaling(request: Request) -> TypeGuard[ScaleOut | ScaleIn]:
+    return not isinstance(request, Migrate)
+
+
+def _change(request: Request) -> Request:
+    return replace(request, reason="")
 
 
 class ApplicationPolicyContract:
@@ -87,6 +95,25 @@ class ApplicationPolicyContract:
             assert again == first
             assert same(snapshot(after), snapshot(after_again))
             memory = after
+
+    def test_in_place_it_answers_the_same(self) -> None:
+        policy = self.make_policy()
+        if not isinstance(policy, DecidesInPlace):
+            return
+        memory, replicas = policy.initial(), {"first": 2, "second": 2}
+        own = policy.in_place(policy.initial(), explains=True)
+        silent = policy.in_place(policy.initial(), explains=False)
+        for index, rate in enumerate(_RATES * 5):
+            what = self.seen(rate, replicas, 60.0 * (index + 1))
+            verdict, memory = policy.grant(memory, self.requests(), what)
+            answered, own = policy.grant(own, self.requests(), what)
+            unexplained, silent = policy.grant(silent, self.requests(), what)
+            assert answered == verdict
+            assert [_change(one) for one in unexplained.granted] == [_change(one) for one in verdict.granted]
+            assert unexplained.refused == verdict.refused
+            replicas |= {one.operator: one.target.total for one in verdict.granted if _is_scaling(one)}
+        for given in (own, silent):
+            assert same(snapshot(memory), snapshot(getattr(given, "memory", given)))
 
     def test_what_it_decides_itself_can_run(self) -> None:
         policy = self.make_policy()

@@ -18,7 +18,7 @@ import pytest
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import OperatorObservation
-from penstock.policy.api import OperatorPolicy
+from penstock.policy.api import DecidesInPlace, OperatorPolicy
 
 _METRICS = ("arrival_rate", "response_time_s", "utilisation")
 
@@ -108,6 +108,26 @@ class OperatorPolicyContract:
             _, after = policy.decide(memory, seen, rng)
             assert same(memory, before), "decide changed the memory it was given"
             memory = after
+
+    def test_in_place_it_decides_the_same_and_remembers_the_same(self) -> None:
+        policy = self.make_policy()
+        if not isinstance(policy, DecidesInPlace):
+            return
+        rng, own_rng, silent_rng = (np.random.default_rng(3) for _ in range(3))
+        memory = policy.initial()
+        own = policy.in_place(policy.initial(), explains=True)
+        silent = policy.in_place(policy.initial(), explains=False)
+        replicas = self.seen().replicas
+        for seen in (replace(seen, replicas=replicas) for seen in self.a_day()):
+            decision, memory = policy.decide(memory, seen, rng)
+            decided, own = policy.decide(own, seen, own_rng)
+            unexplained, silent = policy.decide(silent, seen, silent_rng)
+            assert decided == decision
+            assert replace(unexplained, reason=decision.reason) == decision
+            if isinstance(decision, Scale):
+                replicas = decision.target
+        for given in (own, silent):
+            assert same(memory, getattr(given, "memory", given)), "in place it remembers something else"
 
     def test_every_target_can_run_and_differs_from_what_runs(self) -> None:
         policy, rng = self.make_policy(), np.random.default_rng(5)

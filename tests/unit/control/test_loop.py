@@ -12,7 +12,7 @@ from safety_cases import ONE_TYPE, app, controller_spec, one, only
 from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
 from penstock.control.journal import Entry, Header, Remembered, Ticked, decoded, encoded
-from penstock.control.loop import Controller, ControllerMemory, first_memory, plan, tick
+from penstock.control.loop import Controller, ControllerMemory, first_memory, in_place, plan, tick
 from penstock.control.orders import Order, Override, Pause
 from penstock.control.replay import replay
 from penstock.control.safety_settings import UNGUARDED, SafetySettings
@@ -29,6 +29,7 @@ from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import m_m_1
 from penstock.policy.application.grant_all import GrantAll
 from penstock.policy.application.token_bucket import TokenBucket
+from penstock.policy.kernel import UNEXPLAINED
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.threshold import Threshold
 from penstock.policy.registry import Level, entries
@@ -280,6 +281,60 @@ def test_overrides_and_pauses_survive_a_restart() -> None:
     assert again.safety == memory.safety
     made, _ = plan(controller, again, app(60.0, one(60.0, 2)))
     assert [getattr(request, "target", None) for request in made.granted] == [Replicas((4,))]
+
+
+# --- In place. ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", list(entries(Level.OPERATOR)))
+def test_a_loop_that_never_goes_back_plans_the_same_in_place(policy: str, walk: Floats) -> None:
+    rates = walk[:200]
+    pure, own = Still(), Still()
+    controller, memory, operator = simulated(policy, rates)
+    while not operator.finished:
+        memory = tick(controller, memory, operator, pure, operator)
+    controller, given, operator = simulated(policy, rates)
+    given = in_place(controller, given, explains=True)
+    while not operator.finished:
+        given = tick(controller, given, operator, own, operator)
+    assert own.log == pure.log
+    # What it has learned can be saved, and gone on with where nothing is written over.
+    kept, after = as_plain(saved(memory)), restored(controller, saved(given))
+    assert as_plain(saved(given)) == kept
+    assert as_plain(saved(after)) == kept
+    assert not after.in_place
+
+
+def test_in_place_reasons_are_left_out_and_nothing_else(walk: Floats) -> None:
+    rates = walk[:100]
+    pure, silent = Still(), Still()
+    controller, memory, operator = simulated("ql-pds-plus", rates)
+    while not operator.finished:
+        memory = tick(controller, memory, operator, pure, operator)
+    controller, memory, operator = simulated("ql-pds-plus", rates)
+    memory = in_place(controller, memory)
+    while not operator.finished:
+        memory = tick(controller, memory, operator, silent, operator)
+    told, untold = decisions_of(pure), decisions_of(silent)
+    assert {decision.reason for decision, _ in untold} == {UNEXPLAINED}
+    assert [replace(decision, reason="") for decision, _ in told] == [
+        replace(decision, reason="") for decision, _ in untold
+    ]
+    assert [[r.operator for r in granted] for _, granted in told] == [
+        [r.operator for r in granted] for _, granted in untold
+    ]
+
+
+def test_a_policy_in_plain_python_runs_in_place_as_it_is() -> None:
+    controller = one_more()
+    memory = in_place(controller, first_memory(controller, seed=1))
+    seen = app(30.0, one(30.0, 2))
+    pure, _ = plan(controller, first_memory(controller, seed=1), seen)
+    first, memory = plan(controller, memory, seen)
+    again, memory = plan(controller, memory, seen)
+    assert first == pure
+    assert again != first  # the generator has moved on
+    assert memory.managers.operators == {"count": 2}
 
 
 # --- Replay. ------------------------------------------------------------------------------------

@@ -148,9 +148,9 @@ def test_vivaldi_finds_the_delays_of_a_network_it_can_embed() -> None:
 
 def test_a_node_sure_of_its_place_moves_less() -> None:
     rng = np.random.default_rng(1)
-    other = Coordinate(np.array([1.0, 0.0, 0.0]), error=0.5)
-    unsure = observed(Coordinate(np.zeros(3), error=1.0), other, 3.0, rng)
-    sure = observed(Coordinate(np.zeros(3), error=0.05), other, 3.0, rng)
+    other, origin = Coordinate((1.0, 0.0, 0.0), error=0.5), (0.0, 0.0, 0.0)
+    unsure = observed(Coordinate(origin, error=1.0), other, 3.0, rng)
+    sure = observed(Coordinate(origin, error=0.05), other, 3.0, rng)
     assert np.linalg.norm(sure.position) < np.linalg.norm(unsure.position)
     assert unsure.position[0] < 0  # pushed away: the measured trip is longer than estimated
 

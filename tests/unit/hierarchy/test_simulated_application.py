@@ -486,7 +486,7 @@ def test_hosts_and_deployments_agree_whatever_scales_and_migrates(seed: int) -> 
         seen = app.observe()
         outcome, memory = decide(managers, memory, seen, rngs, nodes=seen.nodes, hosts=seen.hosts)
         app.apply(outcome.verdict)
-        assert by_type(app) == {name: replicas.counts for name, replicas in app._replicas.items()}
+        assert by_type(app) == {name: replicas.counts for name, replicas in app.replicas.items()}
     assert sum(slot.migrations for slot in app.played) > 0
 
 

@@ -11,7 +11,7 @@ from penstock.compiled import Floats, frozen_floats
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.perf.deployments import Deployments, with_types
-from penstock.policy.kernel import copied, mean_utilisation, step, told
+from penstock.policy.kernel import copied, mean_utilisation, step, with_other_nodes
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.q_learning_pds import PdsLearner, PdsLearning
 from penstock.policy.operator.threshold import Threshold
@@ -53,7 +53,7 @@ def dearer() -> Deployments:
 
 def test_news_of_the_nodes_replaces_the_deployments_and_nothing_else() -> None:
     original, news = outer(), dearer()
-    informed = told(original, SPACE, news)
+    informed = with_other_nodes(original, SPACE, news)
     assert informed.space is news
     assert informed.inner.written is original.inner.written
     assert informed.inner.read is original.inner.read
@@ -63,7 +63,7 @@ def test_news_of_the_nodes_replaces_the_deployments_and_nothing_else() -> None:
 
 def test_other_deployments_a_memory_holds_are_not_news() -> None:
     believed = with_types(SPACE, speedup=1.1 * SPACE.speedup, price=SPACE.price)
-    informed = told(outer()._replace(space=believed), SPACE, dearer())
+    informed = with_other_nodes(outer()._replace(space=believed), SPACE, dearer())
     assert informed.space.price is believed.price
     assert informed.space.speedup is believed.speedup
 

@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from policy_cases import LATE, at, node_types, play, problem_of, seen, space_of
+from policy_cases import LATE, at, node_types, observation, play, problem_of, seen, space_of
 
 from penstock.compiled import Floats
 from penstock.perf.deployments import NOTHING, Deployments, adding, removing
-from penstock.policy.kernel import step
+from penstock.policy.kernel import InPlace, step
 from penstock.policy.operator.q_learning import QLearner, QLearning
 from penstock.policy.rl import tables
 from penstock.policy.rl.experience import remember
 from penstock.policy.rl.tables import row_to_read, row_to_write
+from penstock.testing.operator_policy import same
 
 LEVELS = 3
 MOST = 3
@@ -20,13 +21,13 @@ ADD, REMOVE = adding(SPACE, 0), removing(SPACE, 0)
 
 
 def q_learning(
-    space: Deployments = SPACE, *, gamma: float = 0.99, expected_steps: int = 100_000
+    space: Deployments = SPACE, *, gamma: float = 0.99, expected_steps: int = 100_000, levels: int = LEVELS
 ) -> QLearning:
     types = node_types(tuple(float(s) for s in space.speedup), tuple(float(p) for p in space.price))
     return QLearning(
         node_types=types,
         deployments=space,
-        problem=problem_of(space, levels=LEVELS),
+        problem=problem_of(space, levels=levels),
         gamma=gamma,
         expected_steps=expected_steps,
     )
@@ -191,6 +192,25 @@ def test_a_live_learner_makes_room_before_its_hashed_table_fills_up(monkeypatch:
     assert (memory.q.keys.size, ready.q.keys.size) == (size, 2 * size)
     for key in keys:
         assert ready.q.values[row_to_read(ready.q, key), NOTHING] == key
+
+
+def test_in_place_a_hashed_table_grows_and_the_decisions_stay_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tables, "LARGEST_DENSE_BYTES", 0)
+    policy = q_learning(expected_steps=1, levels=1500)
+    memory, own = policy.initial(), policy.in_place(policy.initial(), explains=False)
+    assert isinstance(own, InPlace)
+    size = memory.q.keys.size
+    rng, own_rng = np.random.default_rng(1), np.random.default_rng(1)
+    for rate in np.random.default_rng(2).uniform(0, 300, 2 * size):
+        what = observation(1, rate=float(rate))
+        decision, memory = policy.decide(memory, what, rng)
+        decided, own = policy.decide(own, what, own_rng)
+        assert type(decided) is type(decision)
+        assert getattr(decided, "target", None) == getattr(decision, "target", None)
+    assert memory.q.keys.size > size
+    assert same(memory, own.memory)
 
 
 def test_what_was_learned_keeps_a_calm_operator_where_it_is_cheapest() -> None:

@@ -12,12 +12,13 @@ iteration and of model-based learning:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Generic, TypeVar
+from functools import cached_property
+from typing import Annotated, Any, Generic, TypeVar, overload
 
 import numpy as np
 
 from penstock.compiled import Floats
-from penstock.domain.application import Application
+from penstock.domain.application import Application, Path
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -25,7 +26,7 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Request, Verdict
-from penstock.perf.deployments import handle_of, replicas_at
+from penstock.perf.deployments import Handles
 from penstock.perf.joint import (
     LARGEST_JOINT_TABLE,
     JointQueues,
@@ -37,7 +38,7 @@ from penstock.perf.joint import (
 )
 from penstock.perf.latency import check_objective
 from penstock.policy.application.requests import decided_above
-from penstock.policy.kernel import Seen, copied, is_measured, mean_utilisation, step
+from penstock.policy.kernel import UNEXPLAINED, InPlace, Seen, copied, is_measured, mean_utilisation, step
 from penstock.policy.knowledge import ApplicationKnowledge
 from penstock.policy.operator.model_based import ModelLearner, Sweeps, model_learner
 from penstock.policy.operator.value_iteration import ValuePlan, planned
@@ -141,65 +142,104 @@ class CentralisedManager(Generic[K]):
     def initial(self) -> K:
         raise NotImplementedError
 
+    def in_place(self, memory: K, *, explains: bool) -> InPlace[K]:
+        """The memory for a loop that never goes back to it."""
+        return InPlace(memory, explains=explains)
+
+    @cached_property
+    def _handles(self) -> Handles:
+        return Handles(self.problem.deployments)
+
+    @cached_property
+    def _most(self) -> dict[str, int]:
+        """Replicas that every operator may run."""
+        return {operator.name: operator.max_replicas for operator in self.application.operators}
+
+    @cached_property
+    def _scales(self) -> tuple[tuple[Path, float], ...]:
+        """What makes times on every path comparable: multiples of each path's own limit."""
+        limit = self.problem.max_response_time_s
+        return tuple((path, limit / self.objective.for_path(path)) for path in self.application.paths)
+
+    @overload
     def grant(
         self, memory: K, requests: Sequence[Request], seen: ApplicationObservation
-    ) -> tuple[Verdict, K]:
+    ) -> tuple[Verdict, K]: ...
+
+    @overload
+    def grant(
+        self, memory: InPlace[K], requests: Sequence[Request], seen: ApplicationObservation
+    ) -> tuple[Verdict, InPlace[K]]: ...
+
+    def grant(
+        self, memory: K | InPlace[K], requests: Sequence[Request], seen: ApplicationObservation
+    ) -> tuple[Verdict, K | InPlace[K]]:
         """Its own decisions for all operators; what they ask for themselves is refused."""
         operators = {one.operator: one for one in seen.operators}
         decisions, memory = self.decide(memory, operators, seen.source_rate)
         return decided_above(decisions, operators, requests), memory
 
+    @overload
     def decide(
         self, memory: K, seen: Mapping[str, OperatorObservation], source_rate: float | None
-    ) -> tuple[dict[str, Decision], K]:
+    ) -> tuple[dict[str, Decision], K]: ...
+
+    @overload
+    def decide(
+        self, memory: InPlace[K], seen: Mapping[str, OperatorObservation], source_rate: float | None
+    ) -> tuple[dict[str, Decision], InPlace[K]]: ...
+
+    def decide(
+        self, memory: K | InPlace[K], seen: Mapping[str, OperatorObservation], source_rate: float | None
+    ) -> tuple[dict[str, Decision], K | InPlace[K]]:
         """One decision for every operator, from what all of them and the sources report."""
-        names = [operator.name for operator in self.application.operators]
         missing = [
             name
-            for name in names
-            if name not in seen
-            or not is_measured(seen[name].response_time_s)
-            or not is_measured(seen[name].utilisation)
+            for name in self._most
+            if (one := seen.get(name)) is None
+            or not is_measured(one.response_time_s)
+            or not is_measured(one.utilisation)
         ]
         # The level of a rate is an index that compiled code does not check: no rate, no level.
         if missing or not is_measured(source_rate, finite=True):
             # A joint state with a hole cannot be looked up: blind in one operator is blind in all.
             what = f"operators {', '.join(missing)} not measured" if missing else "source rate not measured"
-            return {name: Hold(what) for name in names}, memory
-        crowded = [
-            name for name in names if seen[name].replicas.total > self.application.operator(name).max_replicas
-        ]
+            return dict.fromkeys(self._most, Hold(what)), memory
+        running = {name: seen[name].replicas.total for name in self._most}
+        crowded = [name for name, most in self._most.items() if running[name] > most]
         if crowded:
             what = f"operators {', '.join(crowded)} run more replicas than planned for"
-            return {name: Hold(what) for name in names}, memory
-        times = {name: float(seen[name].response_time_s or 0.0) for name in names}
-        now = [seen[name].replicas.total for name in names]
-        loads = [float(seen[name].utilisation or 0.0) for name in names]
-        means = [mean_utilisation(seen[name], load) for name, load in zip(names, loads, strict=True)]
+            return dict.fromkeys(self._most, Hold(what)), memory
+        loads = [float(seen[name].utilisation or 0.0) for name in self._most]
+        means = [mean_utilisation(seen[name], load) for name, load in zip(self._most, loads, strict=True)]
         joint = Seen(
-            handle_of(self.problem.deployments, Replicas(tuple(now))),
+            self._handles.of(Replicas(tuple(running.values()))),
             float(source_rate),
             max(
-                self.problem.max_response_time_s
-                / self.objective.for_path(path)
-                * sum(times[name] for name in path)
-                for path in self.application.paths
+                [scale * sum([seen[n].response_time_s or 0.0 for n in path]) for path, scale in self._scales]
             ),
             max(loads),
-            float(np.average(means, weights=now)),
+            float(np.average(means, weights=list(running.values()))),
         )
-        memory = copied(memory)
-        target, score = step(memory, joint, _NEVER_DRAWN_FROM)
-        why = greedy_reason(memory.values, joint.deployment, joint.rate, level_of(self.problem, joint.rate))
-        wanted = replicas_at(self.problem.deployments, target).counts
+        if isinstance(memory, InPlace):
+            target, score = memory.step(joint, _NEVER_DRAWN_FROM)
+            why = self._reason(memory.memory, joint) if memory.explains else UNEXPLAINED
+        else:
+            memory = copied(memory)
+            target, score = step(memory, joint, _NEVER_DRAWN_FROM)
+            why = self._reason(memory, joint)
+        wanted = self._handles.replicas(target).counts
         decisions: dict[str, Decision] = {}
-        for name, old, new in zip(names, now, wanted, strict=True):
+        for (name, old), new in zip(running.items(), wanted, strict=True):
             if new == old:
                 decisions[name] = Hold(f"{old} replicas fit {why}")
             else:
                 reason = f"{new - old:+d} {why}"
                 decisions[name] = Scale(target=Replicas((new,)), score=float(score), reason=reason)
         return decisions, memory
+
+    def _reason(self, memory: K, seen: Seen) -> str:
+        return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))
 
 
 @application_policy("centralised", needs_model=True, decides_itself=True)

@@ -7,9 +7,12 @@ operator runs too many of goes oldest first, as with the policies of a single op
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
+from penstock.direct_calls import machine_code
 from penstock.domain.application import Application
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
@@ -17,19 +20,26 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Request, Verdict
-from penstock.perf.deployments import deployments, handle_of, replicas_at
+from penstock.perf.deployments import Handles, deployments
 from penstock.perf.latency import check_objective, without_delays
 from penstock.perf.traffic import visits
 from penstock.policy.application.requests import decided_above
 from penstock.policy.kernel import copied, is_measured
 from penstock.policy.operator.node_choice import NodeChoice
-from penstock.policy.operator.oldest_first import Fleet, acknowledge, no_fleet, resize
+from penstock.policy.operator.oldest_first import Fleet, no_fleet, resized
 
 Fleets = Mapping[str, Fleet]  # by operator: its replicas, oldest first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Station:
+class FleetsInPlace(dict[str, Fleet]):
+    """Fleets of a loop that never goes back: they are written into."""
+
+    def __init__(self, fleets: Fleets) -> None:
+        super().__init__({name: copied(fleet) for name, fleet in fleets.items()})
+        self.resized = machine_code(resized, next(iter(self.values())), 0, 0, 0)
+
+
+class Station(NamedTuple):
     """One operator as queueing theory sees it."""
 
     name: str
@@ -100,15 +110,29 @@ class SizingManager:
         """Replicas of every operator."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def chosen_type(self) -> int:
         return _chosen(self.node_types, self.node_choice)
+
+    @cached_property
+    def _handles(self) -> dict[str, Handles]:
+        return {
+            operator.name: Handles(deployments(self.node_types, operator.max_replicas))
+            for operator in self.application.operators
+        }
+
+    @cached_property
+    def _visits(self) -> dict[str, float]:
+        return visits(self.application)
 
     def initial(self) -> Fleets:
         return {
             operator.name: no_fleet(deployments(self.node_types, operator.max_replicas))
             for operator in self.application.operators
         }
+
+    def in_place(self, memory: Fleets, *, explains: bool) -> FleetsInPlace:
+        return FleetsInPlace(memory)
 
     def grant(
         self, memory: Fleets, requests: Sequence[Request], seen: ApplicationObservation
@@ -119,12 +143,16 @@ class SizingManager:
             return decided_above({name: Hold(blind) for name in operators}, operators, requests), memory
         stations = self._stations(operators, seen.source_rate)
         wanted = self.sizes(stations, seen.source_rate)
-        fleets = {name: copied(fleet) for name, fleet in memory.items()}
+        resize, fleets = resized, memory
+        if isinstance(memory, FleetsInPlace):
+            resize = memory.resized
+        else:
+            fleets = {name: copied(fleet) for name, fleet in memory.items()}
         decisions: dict[str, Decision] = {}
         for name, fleet in fleets.items():
-            here = handle_of(fleet.deployments, operators[name].replicas)
-            acknowledge(fleet, here)
-            target = self._target(fleet, here, wanted[name])
+            handles, now = self._handles[name], operators[name].replicas
+            oldest_gone = resize(fleet, handles.of(now), wanted[name], self.chosen_type)
+            target = self._target(name, now, wanted[name], handles.replicas(oldest_gone))
             why = f"{wanted[name]} replicas for {stations[name].rate:.0f} t/s"
             if target == operators[name].replicas:
                 decisions[name] = Hold(why)
@@ -132,12 +160,12 @@ class SizingManager:
                 decisions[name] = Scale(target=target, score=1.0, reason=why)
         return decided_above(decisions, operators, requests), fleets
 
-    def _target(self, fleet: Fleet, here: int, wanted: int) -> Replicas:
+    def _target(self, name: str, now: Replicas, wanted: int, resized: Replicas) -> Replicas:
         """As many of the chosen type; others, as a run may start with, would not be as fast as counted on."""
-        now, chosen = replicas_at(fleet.deployments, here), self.chosen_type
+        chosen = self.chosen_type
         if now.counts[chosen] == now.total or self.as_published:
-            return replicas_at(fleet.deployments, resize(fleet, here, wanted, chosen))
-        count = max(1, min(wanted, fleet.deployments.max_replicas))
+            return resized
+        count = max(1, min(wanted, self.application.operator(name).max_replicas))
         return Replicas(tuple(count if index == chosen else 0 for index in range(len(self.node_types))))
 
     def _blind(self, seen: Mapping[str, OperatorObservation], source_rate: float | None) -> str:
@@ -155,7 +183,7 @@ class SizingManager:
     def _stations(self, seen: Mapping[str, OperatorObservation], source_rate: float) -> dict[str, Station]:
         # Rates by the traffic equations, not as measured: behind an operator that cannot keep up less
         # arrives than has to be provided for.
-        reaching = visits(self.application)
+        reaching = self._visits
         speed = 1.0 if self.as_published else self.node_types[self.chosen_type].speedup
         return {
             operator.name: Station(

@@ -8,7 +8,7 @@ limits of their own, the path that is worst off counts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from math import floor
 from typing import Annotated
@@ -81,7 +81,7 @@ class TokenBucket:
             needed = Token.LOW if isinstance(request, ScaleIn) else Token.HIGH
             if bucket.kind is needed and bucket.tokens > 0:
                 granted.append(request)
-                bucket = replace(bucket, tokens=bucket.tokens - 1)
+                bucket = Bucket(bucket.kind, bucket.tokens - 1, bucket.looked_at_s)
             else:
                 refused.append(Refused(request, self._why_not(needed, seen)))
         return Verdict(tuple(granted), tuple(refused)), bucket
@@ -94,15 +94,15 @@ class TokenBucket:
         if periods < 1 or time_s is None:
             return bucket
         # By whole periods: live rounds are never exactly on time, and one a hair early must not cost a token.
-        looked = replace(bucket, looked_at_s=seen.at_s if last is None else last + periods * self.period_s)
+        looked_at_s = seen.at_s if last is None else last + periods * self.period_s
         if time_s > self.high_s:
             earned = Token.HIGH
         elif time_s < self.low_s:
             earned = Token.LOW
         else:
-            return looked
+            return Bucket(bucket.kind, bucket.tokens, looked_at_s)
         before = bucket.tokens if bucket.kind is earned else 0
-        return replace(looked, kind=earned, tokens=min(before + 1, self.capacity))
+        return Bucket(earned, min(before + 1, self.capacity), looked_at_s)
 
     def _why_not(self, needed: Token, seen: ApplicationObservation) -> str:
         time_s = judged_s(seen)

@@ -71,3 +71,10 @@ def resize(fleet: Fleet, here: int, wanted: int, node_type: int) -> int:
         here = after(space, here, removing(space, fleet.types[oldest]))
         oldest += 1
     return here
+
+
+@compiled
+def resized(fleet: Fleet, here: int, wanted: int, node_type: int) -> int:
+    """Take note of what runs; the deployment with `wanted` replicas."""
+    acknowledge(fleet, here)
+    return resize(fleet, here, wanted, node_type)

@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints, compiled
 from penstock.perf.deployments import NOTHING, NOWHERE, actions_of, after
-from penstock.policy.kernel import CompiledPolicy, Seen, copied, step_of
+from penstock.policy.kernel import CompiledPolicy, Seen, step_of
 from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
 from penstock.policy.rl.experience import (
@@ -102,8 +102,8 @@ class QLearning(CompiledPolicy[QLearner]):
         )
 
     def prepared(self, memory: QLearner) -> QLearner:
-        own = copied(memory)
-        return own._replace(q=with_room(own.q))
+        q = with_room(memory.q)
+        return memory if q is memory.q else memory._replace(q=q)
 
 
 @compiled

@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints
 from penstock.perf.deployments import after
-from penstock.policy.kernel import CompiledPolicy, Seen, copied, step_of
+from penstock.policy.kernel import CompiledPolicy, Seen, step_of
 from penstock.policy.operator.q_learning import StepSize
 from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
@@ -75,8 +75,8 @@ class PdsLearning(CompiledPolicy[PdsLearner]):
         )
 
     def prepared(self, memory: PdsLearner) -> PdsLearner:
-        own = copied(memory)
-        return own._replace(values=own.values._replace(v=with_room(own.values.v)))
+        v = with_room(memory.values.v)
+        return memory if v is memory.values.v else memory._replace(values=memory.values._replace(v=v))
 
     def explain(self, memory: PdsLearner, seen: Seen) -> str:
         level = level_of(self.problem, seen.rate)

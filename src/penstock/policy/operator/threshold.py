@@ -34,7 +34,7 @@ class ThresholdMemory(NamedTuple):
 @operator_policy(NodeChoice.variants("threshold"), published={"threshold": 0.75, "worst_replica": True})
 @dataclass(frozen=True, kw_only=True)
 class Threshold(CompiledPolicy[ThresholdMemory]):
-    """Thresholds on utilisation: one replica more when one is too busy, one fewer when the others can carry it."""
+    """Thresholds on utilisation: one more when a replica is too busy, one fewer when the others suffice."""
 
     node_choice: NodeChoice
     threshold: Annotated[float, Param("U, the utilisation at which it scales out", above=0, below=1)] = 0.7

@@ -6,14 +6,17 @@ the narrowest operator can take it. That buffer is a fluid queue; its mean wait 
 is added to the response time of the path. Inside, every operator is the queue of `perf`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import inf
+from operator import gt
+from typing import NamedTuple
 
 import numpy as np
 
-from penstock.compiled import Floats
+from penstock.compiled import Floats, compiled
+from penstock.direct_calls import machine_code
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -21,7 +24,7 @@ from penstock.domain.infrastructure import Infrastructure
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
 from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut, Verdict
-from penstock.perf.deployments import Deployments, cost_of, handle_of
+from penstock.perf.deployments import Deployments, Handles, cost_of
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.latency import check_objective
 from penstock.perf.operator import response_time, throughput, utilisation, utilisation_by_replica
@@ -45,8 +48,7 @@ class OperatorModel:
     delay_s: float = 0.0  # a constant part of its response time, a timer for instance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlayedSlot:
+class PlayedSlot(NamedTuple):
     """What happened in one slot."""
 
     at_s: float  # its end
@@ -76,17 +78,71 @@ class ColdStart:
             )
 
 
+@compiled
+def _behaviour(queue: QueueModel, deployments: Deployments, handle: int, rate: float) -> tuple[float, float]:
+    """Response time and utilisation."""
+    return response_time(queue, deployments, handle, rate), utilisation(queue, deployments, handle, rate)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Station:
+    """One operator, and how it is deployed now."""
+
+    name: str
+    model: OperatorModel
+    visits: float  # tuples that reach it per tuple of a source
+    handles: Handles
+    behaviour: Callable[[QueueModel, Deployments, int, float], tuple[float, float]]
+    replicas: Replicas
+    handle: int = 0
+    capacity: float = inf  # tuples/s at the source
+    resources: float = 0.0
+    mixed: bool = False  # replicas on nodes of several speeds: not equally busy
+
+    def deploy(self, replicas: Replicas) -> None:
+        queue, space = self.model.queue, self.model.deployments
+        self.replicas, self.handle = replicas, self.handles.of(replicas)
+        self.resources = cost_of(space, self.handle)
+        self.mixed = sum(count > 0 for count in replicas.counts) > 1
+        if self.visits > 0:
+            self.capacity = throughput(queue, space, self.handle, _MORE_THAN_ANY) / self.visits
+
+
+def _station(name: str, model: OperatorModel, visits: float) -> _Station:
+    made = _Station(
+        name=name,
+        model=model,
+        visits=visits,
+        handles=Handles(model.deployments),
+        behaviour=machine_code(_behaviour, model.queue, model.deployments, 0, 0.0),
+        replicas=model.first,
+    )
+    made.deploy(model.first)
+    return made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Slot:
+class _Deployed:
+    """All operators together: the same from one change to the next."""
+
+    capacity: float  # tuples/s at the source that the narrowest operator can take
+    replicas: int
+    by_type: tuple[int, ...]
+    resources: float
+    network_s: tuple[float, ...]  # between the replicas of each path
+    hosts: Mapping[str, tuple[str, ...]]  # operator -> nodes
+    hosted: Mapping[str, tuple[str, ...]]  # node -> operators
+
+
+class _Slot(NamedTuple):
     """What is true of the current slot, worked out once."""
 
-    wait_s: float  # at the source
     left: float  # tuples still waiting at its end
     inside: float  # tuples/s let in while running
-    times: Mapping[str, float]  # response time of each operator
-    loads: Mapping[str, float]
-    loads_by_replica: Mapping[str, tuple[float, ...]]
-    paths: Mapping[tuple[str, ...], float]
+    times: list[float]  # response time of each operator
+    loads: list[float]
+    by_replica: list[tuple[float, ...] | None]  # loads, where replicas differ in them
+    paths: list[float]  # response time of each
 
 
 @dataclass(slots=True)
@@ -109,9 +165,11 @@ class SimulatedApplication:
     _pause_s: float = 0.0  # of the current slot
     _pause_left_s: float = 0.0  # that later slots begin with
     _delays: dict[str, dict[str, float]] = field(default_factory=dict)
-    _replicas: dict[str, Replicas] = field(default_factory=dict)
-    _handles: dict[str, int] = field(default_factory=dict)
-    _visits: dict[str, float] = field(default_factory=dict)
+    _stations: list[_Station] = field(default_factory=list)  # in the order of the operators
+    _paths: list[list[int]] = field(default_factory=list)  # the same, as indices
+    _limits_s: tuple[float, ...] = ()  # of each path
+    _one_limit: bool = True  # for all of them
+    _deployed: _Deployed | None = None
     _slot: _Slot | None = None
 
     def __post_init__(self) -> None:
@@ -124,13 +182,16 @@ class SimulatedApplication:
             fastest=max(float(model.deployments.speedup.max()) for model in self.models.values()),
             delays_s={name: model.delay_s for name, model in self.models.items()},
         )
-        self._visits = visits(self.application)
-        for name, model in self.models.items():
-            self._deploy(name, model.first)
+        reaching = visits(self.application)
+        names = [operator.name for operator in self.application.operators]
+        self._stations = [_station(name, self.models[name], reaching[name]) for name in names]
+        self._paths = [[names.index(name) for name in path] for path in self.application.paths]
+        self._limits_s = tuple(self.objective.for_path(path) for path in self.application.paths)
+        self._one_limit = len(set(self._limits_s)) == 1
         if self.infrastructure is not None:
             self._check_network(self.infrastructure)
             self._delays = true_delays(self.infrastructure)
-            self.hosts = self.hosts or _spread(self._replicas, self.infrastructure)
+            self.hosts = self.hosts or _spread(self.replicas, self.infrastructure)
 
     def _check_network(self, infrastructure: Infrastructure) -> None:
         linked = {frozenset((link.a, link.b)) for link in infrastructure.links}
@@ -144,6 +205,10 @@ class SimulatedApplication:
                 )
 
     @property
+    def replicas(self) -> dict[str, Replicas]:
+        return {station.name: station.replicas for station in self._stations}
+
+    @property
     def finished(self) -> bool:
         return self._index == self.rates.size
 
@@ -153,81 +218,84 @@ class SimulatedApplication:
         return (self._index + 1) * self.slot_s
 
     def observe(self) -> ApplicationObservation:
-        now = self._now()
+        now, at_s = self._now(), self.at_s
         ran = self._pause_s < self.slot_s  # where nothing ran nothing was measured
-        operators = tuple(
+        operators = [
             OperatorObservation(
-                operator=operator.name,
-                at_s=self.at_s,
-                replicas=self._replicas[operator.name],
-                arrival_rate=now.inside * self._visits[operator.name] if ran else None,
-                response_time_s=now.times[operator.name] if ran else None,
-                utilisation=now.loads[operator.name] if ran else None,
-                utilisation_by_replica=now.loads_by_replica[operator.name] if ran else None,
+                operator=station.name,
+                at_s=at_s,
+                replicas=station.replicas,
+                arrival_rate=now.inside * station.visits if ran else None,
+                response_time_s=time if ran else None,
+                utilisation=load if ran else None,
+                utilisation_by_replica=each if ran else None,
             )
-            for operator in self.application.operators
-        )
-        limits = {path: self.objective.for_path(path) for path in now.paths}
-        tightest = min(limits.values())
+            for station, time, load, each in zip(
+                self._stations, now.times, now.loads, now.by_replica, strict=True
+            )
+        ]
         return ApplicationObservation(
-            at_s=self.at_s,
+            at_s=at_s,
             source_rate=float(self.rates[self._index]),
-            response_time_s=max(now.paths.values()),
-            strictest_s=max(time * tightest / limits[path] for path, time in now.paths.items())
-            if len(set(limits.values())) > 1
-            else None,
-            operators=operators,
-            nodes=self.observe_nodes() or None,
-            hosts={name: tuple(nodes) for name, nodes in self.hosts.items()} or None,
+            response_time_s=max(now.paths),
+            strictest_s=self._strictest(now.paths),
+            operators=tuple(operators),
+            nodes=None if self.infrastructure is None else self.observe_nodes(),
+            hosts=self._as_deployed().hosts or None,
         )
+
+    def _strictest(self, paths: list[float]) -> float | None:
+        if self._one_limit:
+            return None
+        tightest = min(self._limits_s)
+        return max(time * tightest / limit for time, limit in zip(paths, self._limits_s, strict=True))
 
     def observe_nodes(self) -> dict[str, NodeObservation]:
         """Every node: how busy its replicas keep it, what it hosts, how far the others are."""
         if self.infrastructure is None:
             return {}
+        at_s, deployed = self.at_s, self._as_deployed()
         types = [node_type.name for node_type in self.infrastructure.node_types]
-        hosted: dict[str, list[str]] = {node.name: [] for node in self.infrastructure.nodes}
-        busy = dict.fromkeys(hosted, 0.0)
-        for name, load in self._now().loads.items():
-            for node in self.hosts[name]:
-                hosted[node].append(name)
-                busy[node] += load
+        busy = dict.fromkeys(deployed.hosted, 0.0)
+        for station, load in zip(self._stations, self._now().loads, strict=True):
+            for host in deployed.hosts[station.name]:
+                busy[host] += load
         return {
-            node.name: NodeObservation(
-                node=node.name,
+            (name := node.name): NodeObservation(
+                node=name,
                 node_type=types.index(node.node_type),
-                at_s=self.at_s,
-                utilisation=busy[node.name] / node.slots,
-                hosted=tuple(hosted[node.name]),
-                free_slots=node.slots - len(hosted[node.name]),
-                delay_s=self._delays[node.name]
-                if self.round_trips is None
-                else self.round_trips.from_node(node.name),
+                at_s=at_s,
+                utilisation=busy[name] / node.slots,
+                hosted=(hosted := deployed.hosted[name]),
+                free_slots=node.slots - len(hosted),
+                delay_s=self._delays[name] if self.round_trips is None else self.round_trips.from_node(name),
             )
             for node in self.infrastructure.nodes
         }
 
     def apply(self, verdict: Verdict) -> None:
         """End the slot: account for it, then change what was granted, which pauses the next one."""
-        now = self._now()
+        now, deployed = self._now(), self._as_deployed()
         self.played.append(
             PlayedSlot(
                 at_s=self.at_s,
                 rate=float(self.rates[self._index]),
-                response_time_s=max(now.paths.values()),
-                violated=any(time > self.objective.for_path(path) for path, time in now.paths.items()),
-                replicas=sum(replicas.total for replicas in self._replicas.values()),
-                by_type=tuple(map(sum, zip(*(r.counts for r in self._replicas.values()), strict=True))),
-                resources=sum(cost_of(self.models[n].deployments, h) for n, h in self._handles.items()),
+                response_time_s=max(now.paths),
+                violated=any(map(gt, now.paths, self._limits_s)),
+                replicas=deployed.replicas,
+                by_type=deployed.by_type,
+                resources=deployed.resources,
                 downtime_s=self._pause_s,
                 reconfigured=bool(verdict.granted),
-                migrations=sum(isinstance(request, Migrate) for request in verdict.granted),
+                migrations=sum([isinstance(request, Migrate) for request in verdict.granted]),
                 waiting=now.left,
             )
         )
         self._waiting = now.left
-        changed = {self.application.operator(r.operator): self._change(r) for r in verdict.granted}
-        pause_s = self._pause_left_s + self.protocol.seconds(changed)
+        pause_s = self._pause_left_s
+        if verdict.granted:
+            changed = {self.application.operator(r.operator): self._change(r) for r in verdict.granted}
+            pause_s += self.protocol.seconds(changed)
         self._pause_s = min(pause_s, self.slot_s)
         self._pause_left_s = pause_s - self._pause_s
         if self.round_trips is not None:
@@ -235,82 +303,85 @@ class SimulatedApplication:
         self._index += 1
         self._slot = None
 
-    def _deploy(self, operator: str, replicas: Replicas) -> None:
-        self._replicas[operator] = replicas
-        self._handles[operator] = handle_of(self.models[operator].deployments, replicas)
-
     def _change(self, request: Request) -> tuple[int, int]:
         """Carry a request out; returns replicas before and after."""
-        before = self._replicas[request.operator].total
+        station = next(one for one in self._stations if one.name == request.operator)
+        before = station.replicas.total
+        self._deployed = None
         match request:
             case Migrate():
                 self.hosts[request.operator].remove(request.origin)
                 self.hosts[request.operator].append(request.target)
             case ScaleOut():
-                self._deploy(request.operator, request.target)
+                station.deploy(request.target)
                 if self.infrastructure is not None:
                     self.hosts[request.operator] += request.nodes
             case ScaleIn():
-                self._deploy(request.operator, request.target)
+                station.deploy(request.target)
                 for node in request.nodes if self.infrastructure is not None else ():
                     self.hosts[request.operator].remove(node)
-        return before, self._replicas[request.operator].total
+        return before, station.replicas.total
 
     def _now(self) -> _Slot:
         if self._slot is None:
             self._slot = self._work_out()
         return self._slot
 
+    def _as_deployed(self) -> _Deployed:
+        if self._deployed is None:
+            stations = self._stations
+            self._deployed = _Deployed(
+                capacity=min(station.capacity for station in stations),
+                replicas=sum(station.replicas.total for station in stations),
+                by_type=tuple(map(sum, zip(*(one.replicas.counts for one in stations), strict=True))),
+                resources=sum(station.resources for station in stations),
+                network_s=tuple(map(self._network, self.application.paths)),
+                hosts={name: tuple(nodes) for name, nodes in self.hosts.items()},
+                hosted=self._hosted(),
+            )
+        return self._deployed
+
+    def _hosted(self) -> dict[str, tuple[str, ...]]:
+        nodes = () if self.infrastructure is None else self.infrastructure.nodes
+        return {
+            node.name: tuple(
+                one.name for one in self._stations for host in self.hosts[one.name] if host == node.name
+            )
+            for node in nodes
+        }
+
     def _work_out(self) -> _Slot:
-        rate = float(self.rates[self._index])
+        rate, slow, deployed = float(self.rates[self._index]), self._slow(), self._as_deployed()
         wait, left = buffered(
             rate=rate,
             waiting=self._waiting,
             pause_s=self._pause_s,
             slot_s=self.slot_s,
-            capacity=self._capacity(),
+            capacity=HIGHEST_LOAD * deployed.capacity / slow,
             pause_left_s=self._pause_left_s,
         )
         running = self.slot_s - self._pause_s
         inside = (self._waiting + rate * self.slot_s - left) / running if running > 0 else 0.0
-        slow = self._slow()
-        times: dict[str, float] = {}
-        loads: dict[str, float] = {}
-        loads_by_replica: dict[str, tuple[float, ...]] = {}
-        for name, model in self.models.items():
-            reaching = inside * self._visits[name]
-            handle = self._handles[name]
+        times: list[float] = []
+        loads: list[float] = []
+        by_replica: list[tuple[float, ...] | None] = []
+        for station in self._stations:
+            model = station.model
+            arriving = slow * (inside * station.visits)
             # A queue whose service takes f times as long is the same queue on a clock f times as slow.
-            times[name] = (
-                slow * response_time(model.queue, model.deployments, handle, slow * reaching) + model.delay_s
+            time, load = station.behaviour(model.queue, model.deployments, station.handle, arriving)
+            times.append(slow * time + model.delay_s)
+            loads.append(load)
+            by_replica.append(
+                utilisation_by_replica(model.queue, model.deployments, station.handle, arriving)
+                if station.mixed
+                else None
             )
-            loads[name] = utilisation(model.queue, model.deployments, handle, slow * reaching)
-            loads_by_replica[name] = utilisation_by_replica(
-                model.queue, model.deployments, handle, slow * reaching
-            )
-        paths = {
-            path: wait + sum(times[name] for name in path) + self._network(path)
-            for path in self.application.paths
-        }
-        return _Slot(
-            wait_s=wait,
-            left=left,
-            inside=inside,
-            times=times,
-            loads=loads,
-            loads_by_replica=loads_by_replica,
-            paths=paths,
-        )
-
-    def _capacity(self) -> float:
-        """Tuples/s at the source that the narrowest operator can take."""
-        limits = [
-            throughput(model.queue, model.deployments, self._handles[name], _MORE_THAN_ANY)
-            / self._visits[name]
-            for name, model in self.models.items()
-            if self._visits[name] > 0
+        paths = [
+            wait + sum([times[operator] for operator in path]) + network_s
+            for path, network_s in zip(self._paths, deployed.network_s, strict=True)
         ]
-        return HIGHEST_LOAD * min(limits) / self._slow()
+        return _Slot(left=left, inside=inside, times=times, loads=loads, by_replica=by_replica, paths=paths)
 
     def _slow(self) -> float:
         return self.cold_start.factor if self.at_s <= self.cold_start.seconds else 1.0
@@ -339,8 +410,8 @@ def buffered(
 ) -> tuple[float, float]:
     """A fluid buffer over one slot that begins with a pause: mean wait, and what is left at the end.
 
-    The wait is that of who comes in this slot: until the pause is over, and until what stands
-    before him has been let in. (Little's law would charge him with who came in slots before.)
+    The wait is that of tuples that come in this slot: until the pause is over, and until what came
+    before them has been let in. (Little's law would count what came in slots before.)
     """
     running = slot_s - pause_s
     after_pause = waiting + rate * pause_s

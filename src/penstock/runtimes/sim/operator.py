@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from penstock.compiled import Floats
 from penstock.control.hierarchy import Managers
-from penstock.control.loop import Controller, first_memory, tick
+from penstock.control.loop import Controller, first_memory, in_place, tick
 from penstock.control.ports import Unwritten
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
@@ -104,6 +104,7 @@ def play(
         managers=replace(state.managers, operators={_NAME: memory}),
         rngs={**state.rngs, _NAME: rng},
     )
+    state = in_place(controller, state)
     while not operator.finished:
         state = tick(controller, state, operator, Unwritten(), operator)
     _account(world, operator, totals, trail)

@@ -4,10 +4,10 @@ Every interval each node times one round trip to another node and moves its Viva
 (`perf/vivaldi.py`). What managers see is the distance of coordinates, not the links.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import exp
 
-import numpy as np
 from numpy.random import Generator
 
 from penstock.domain.infrastructure import Infrastructure
@@ -33,23 +33,47 @@ class RoundTrips:
     rng: Generator
     jitter: float = 0.1  # of a measured round trip, standard deviation of its logarithm
     _places: dict[str, Coordinate] = field(default_factory=dict)
+    _others: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._others = {name: sorted(delays) for name, delays in self.delays_s.items()}
         self._places = {name: unknown_place() for name in self.delays_s}
         for _ in range(_BEFORE_THE_START):
             self.measure()
 
     def measure(self) -> None:
         """One round trip from every node to another one, chosen at random."""
+        self._places = places = dict(self._places)  # estimates given away before stay as they were
         for name, delays in self.delays_s.items():
             if not delays:
                 continue
-            other = sorted(delays)[int(self.rng.random() * len(delays))]
-            trip_s = 2 * delays[other] * float(np.exp(self.rng.normal(0.0, self.jitter)))
-            self._places[name] = observed(
-                self._places[name], self._places[other], max(trip_s, _SHORTEST_S), self.rng
-            )
+            other = self._others[name][int(self.rng.random() * len(delays))]
+            trip_s = 2 * delays[other] * exp(self.jitter * self.rng.standard_normal())
+            places[name] = observed(places[name], places[other], max(trip_s, _SHORTEST_S), self.rng)
 
-    def from_node(self, name: str) -> dict[str, float]:
+    def from_node(self, name: str) -> "Estimates":
         """Estimated seconds, one way, to every other node."""
-        return {other: distance(self._places[name], self._places[other]) / 2 for other in self.delays_s[name]}
+        return Estimates(name, self.delays_s[name], self._places)
+
+
+class Estimates(Mapping[str, float]):
+    """Delays from one node, worked out when somebody asks: most are never asked for."""
+
+    __slots__ = ("_linked", "_origin", "_places")
+
+    def __init__(self, origin: str, linked: Mapping[str, float], places: Mapping[str, Coordinate]) -> None:
+        self._origin, self._linked, self._places = origin, linked, places
+
+    def __getitem__(self, other: str) -> float:
+        if other not in self._linked:
+            raise KeyError(other)
+        return distance(self._places[self._origin], self._places[other]) / 2
+
+    def __contains__(self, other: object) -> bool:
+        return other in self._linked
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._linked)
+
+    def __len__(self) -> int:
+        return len(self._linked)

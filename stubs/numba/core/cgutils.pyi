@@ -1,0 +1,3 @@
+from typing import Any
+
+def create_struct_proxy(kind: Any) -> Any: ...

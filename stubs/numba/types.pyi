@@ -1,0 +1,5 @@
+from typing import Any
+
+int64: Any
+none: Any
+npy_rng: Any
