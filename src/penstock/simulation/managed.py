@@ -112,7 +112,8 @@ def played(simulated: SimulatedApplication, controller: Controller, memory: Cont
     memory = in_place(controller, memory)  # nobody goes back, and nobody asks why
     while not simulated.finished:
         memory = tick(controller, memory, simulated, journal, simulated)
-    return np.sum([slot.by_type for slot in simulated.played], axis=0, dtype=np.float64)
+    by_type: Floats = np.sum([slot.by_type for slot in simulated.played], axis=0, dtype=np.float64)
+    return by_type
 
 
 def _managers(world: _World) -> ControllerSpec:
