@@ -90,8 +90,10 @@ class _Policies:
             parameters["period_s"] = self.token_period_s
             if self.token_bucket is not None:
                 parameters["low_s"], parameters["high_s"] = self.token_bucket
-        elif "gamma" in entry(Level.APPLICATION, name).parameters:
-            parameters["gamma"] = self.gamma
+        else:
+            gamma = entry(Level.APPLICATION, name).parameters.get("gamma")
+            if gamma is not None and self.gamma != gamma.default:
+                parameters["gamma"] = self.gamma
         return Manager(name=name, parameters=parameters)
 
 
