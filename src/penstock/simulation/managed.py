@@ -97,10 +97,11 @@ def run_managed(
     )
     controller, memory = build_controller(managers, truth, nodes=names)
     chance = dict(zip((PLACING, *names), node_rngs, strict=True))
-    for name, rng in world.decision_rngs.items():
-        if name in controller.managers.operators:  # without a manager, its replicas are placed by PLACING
-            chance[name] = rng
-    memory = replace(memory, rngs=chance)
+    # An operator without a manager has no chance of its own: its replicas are placed by PLACING.
+    operators = {
+        name: rng for name, rng in world.decision_rngs.items() if name in controller.managers.operators
+    }
+    memory = replace(memory, rngs=chance | operators)
     simulated = _simulated(world, controller, managers, hosts, network_rng)
     began = time.perf_counter()
     by_type = played(simulated, controller, memory)
