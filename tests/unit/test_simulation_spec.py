@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.simulation.hosts import Hosts
+from penstock.simulation.play import run
 from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph, Shift, Simulation
 
 PIPELINE = {"policy": "threshold-c", "application": "pipeline"}
@@ -87,6 +89,15 @@ def test_what_cannot_be_simulated_is_said_before_anything_runs(
 ) -> None:
     with pytest.raises(InputError, match=message):
         kind(**given)
+
+
+def test_a_parameter_may_be_a_number_of_numpys() -> None:
+    values: dict[str, Any] = {"replicas": np.int64(2)}
+    spec = OneOperator(policy="fixed", infrastructure="A:1", parameters=values)
+    assert run(spec, np.full(3, 10.0)).replicas_by_type == (2.0,)
+    OneOperator(policy="threshold-c", parameters={"threshold": np.float64(0.5)})
+    with pytest.raises(InputError, match=r"replicas=.*2\.5.*: a whole number is expected"):
+        OneOperator(policy="fixed", parameters={"replicas": np.float64(2.5)})
 
 
 @pytest.mark.parametrize(
