@@ -22,6 +22,7 @@ from penstock.policy.registry import Level, entries, entry
 from penstock.policy.rl.backup import transitions
 from penstock.policy.rl.problem import level_rates, levels_of
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
+from penstock.simulation.hosts import Hosts
 from penstock.simulation.managed import _World, tuned_configuration
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.play import run
@@ -248,6 +249,27 @@ def test_names_say_who_decides() -> None:
     assert OperatorGraph(policy="fixed", application="diamond").label == "fixed"
     assert DIAMOND(application_policy="token-bucket").label == "fixed + token-bucket"
     assert DIAMOND(application_policy="drs-c").label == "drs-c (application)"
+
+
+def test_where_the_application_manager_decides_replicas_are_placed_without_the_chance_of_operators(
+    walk: Floats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = ManagedApplication(
+        policy="threshold-c",
+        application="pipeline",
+        application_policy="lohrmann-c",
+        infrastructure="A:1",
+        hosts=Hosts(per_type=8, slots=4, delay_s=0.005),
+    )
+
+    def response_times() -> Floats:
+        happened = run(spec, walk[:60], with_history=True).history
+        assert happened is not None
+        return happened.response_time_s
+
+    usual = response_times()
+    monkeypatch.setattr(_World, "decision_rngs", {})
+    assert np.array_equal(response_times(), usual)
 
 
 def test_a_path_with_a_tighter_limit_is_late_more_often(walk: Floats) -> None:

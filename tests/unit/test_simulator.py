@@ -1,8 +1,8 @@
 """The simulator: slot semantics, an independent twin in plain Python, parallel runs, changes at run time."""
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -20,12 +20,14 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.application.grant_all import GrantAll
-from penstock.policy.registry import Level, entries, entry
+from penstock.policy.parameters import Param
+from penstock.policy.registry import Level, entries, entry, load
 from penstock.runtimes.sim.episode import world_of
 from penstock.runtimes.sim.operator import SimulatedOperator
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.play import run, run_all
 from penstock.simulation.presets import FirstReplica
+from penstock.simulation.result import History
 from penstock.simulation.spec import OneOperator, OperatorGraph, Shift, Simulation
 from penstock.simulation.truth import first_deployment
 
@@ -119,6 +121,79 @@ def test_a_policy_in_plain_python_runs_in_the_same_simulator(walk: Floats) -> No
     while not simulated.finished:
         memory = tick(controller, memory, simulated, Pages(), simulated)
     assert sum(slot.reconfigured for slot in simulated.played) == memory.managers.operators["op"] > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainThreshold:
+    """Cardellini 2018, sec. 5.1, for one node type; entered nowhere."""
+
+    max_replicas: int
+    threshold: Annotated[float, Param("utilisation at which it scales out", above=0, below=1)] = 0.7
+
+    def initial(self) -> None:
+        return None
+
+    def decide(
+        self, memory: None, seen: OperatorObservation, rng: np.random.Generator
+    ) -> tuple[Decision, None]:
+        total, busy = seen.replicas.total, seen.utilisation
+        if busy is None:
+            return Hold("utilisation not measured"), None
+        if busy > self.threshold and total < self.max_replicas:
+            return Scale(target=seen.replicas.changed(0, +1), score=1.0, reason="busy"), None
+        if total > 1 and busy <= self.threshold and busy * total / (total - 1) < 0.75 * self.threshold:
+            return Scale(target=seen.replicas.changed(0, -1), score=1.0, reason="idle"), None
+        return Hold("neither"), None
+
+
+@pytest.mark.parametrize("as_published", [False, True])
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        OneOperator(policy="threshold-0", infrastructure="A:1"),
+        OperatorGraph(policy="threshold-0", infrastructure="A:1", application="diamond"),
+    ],
+    ids=["operator", "diamond"],
+)
+def test_a_policy_in_plain_python_has_the_figures_of_its_compiled_twin(
+    compiled: Simulation, as_published: bool, walk: Floats
+) -> None:
+    plain_name = load(Level.OPERATOR, f"{__name__}:PlainThreshold").name
+    compiled = replace(compiled, as_published=as_published, parameters={"threshold": 0.6})
+    theirs = run(compiled, walk[:400], with_history=True)
+    ours = run(replace(compiled, policy=plain_name), walk[:400], with_history=True)
+    assert theirs.reconfigurations_pct > 0
+    for figure in fields(ours):
+        if figure.name not in ("spec", "seconds", "history"):
+            assert getattr(ours, figure.name) == getattr(theirs, figure.name), figure.name
+    for column in fields(History):
+        assert getattr(ours.history, column.name).tolist() == getattr(theirs.history, column.name).tolist()
+
+
+def test_a_policy_in_plain_python_remembers_across_a_shift_of_prices() -> None:
+    heard.clear()
+    name = load(Level.OPERATOR, f"{__name__}:Attentive").name
+    run(OneOperator(policy=name, price_shift=Shift(slot=2, factor=3)), np.full(5, 100.0))
+    remembered, times, draws = zip(*heard, strict=True)
+    assert remembered == (0, 1, 2, 3, 4)
+    assert times == (60.0, 120.0, 180.0, 240.0, 300.0)
+    assert len(set(draws)) == 5
+
+
+heard: list[tuple[int, float, float]] = []
+
+
+class Attentive:
+    """Counts its decisions, and tells the test what it was given for each."""
+
+    def initial(self) -> int:
+        return 0
+
+    def decide(
+        self, memory: int, seen: OperatorObservation, rng: np.random.Generator
+    ) -> tuple[Decision, int]:
+        heard.append((memory, seen.at_s, rng.random()))
+        return Hold("listening"), memory + 1
 
 
 def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> None:

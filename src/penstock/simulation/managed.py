@@ -96,10 +96,12 @@ def run_managed(
         world.truth if managers.weights == spec.weights else replace(world.truth, weights=managers.weights)
     )
     controller, memory = build_controller(managers, truth, nodes=names)
-    memory = replace(
-        memory,
-        rngs={**world.decision_rngs, **dict(zip((PLACING, *names), node_rngs, strict=True))},
-    )
+    chance = dict(zip((PLACING, *names), node_rngs, strict=True))
+    # An operator without a manager has no chance of its own: its replicas are placed by PLACING.
+    operators = {
+        name: rng for name, rng in world.decision_rngs.items() if name in controller.managers.operators
+    }
+    memory = replace(memory, rngs=chance | operators)
     simulated = _simulated(world, controller, managers, hosts, network_rng)
     began = time.perf_counter()
     by_type = played(simulated, controller, memory)

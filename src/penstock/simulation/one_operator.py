@@ -61,7 +61,9 @@ def run_operator(
         world = world_of(known, space, charge_before=charge_before)
         part = part_of(trail, start, end)
         began = time.perf_counter()
-        here = play(world, policy, memory, rates[start:end], here, policy_rng, totals, part)
+        here, memory = play(
+            world, policy, memory, rates[start:end], here, policy_rng, totals, part, slots_before=start
+        )
         seconds += time.perf_counter() - began
     slots, violations, reconfigurations = (int(count) for count in totals.counts)
     resource_cost = float(totals.resources[0]) / slots

@@ -200,6 +200,8 @@ class ManagedApplication(_Application):
 
     @property
     def depends_on_seed(self) -> bool:
+        if self.hosts is not None:  # they are scattered by chance
+            return True
         chance = self.manager.entry(Level.APPLICATION).traits.chance
         return self.operators_decide and (chance or _has_chance(self.operator_policy))
 

@@ -122,7 +122,7 @@ def run_application(
         rates = read_only(np.sum([leaving[name] for name in application.upstream(operator.name)], axis=0))
         trail = trail_of(slots)
         totals = no_totals(world.deployments.speedup.size)
-        last = play(
+        last, _ = play(
             world,
             managed.policy,
             managed.memory,

@@ -29,9 +29,17 @@ class SimulatedOperator:
     """A Monitor and an Actuator over the slot of `episode`; each tick plays one slot of the trace."""
 
     def __init__(
-        self, name: str, world: World, rates: Floats, first_deployment: int, *, slot_s: float = 60.0
+        self,
+        name: str,
+        world: World,
+        rates: Floats,
+        first_deployment: int,
+        *,
+        slot_s: float = 60.0,
+        slots_before: int = 0,  # that others have played
     ) -> None:
         self._name, self._world, self._rates, self._slot_s = name, world, rates, slot_s
+        self._slots_before = slots_before
         self._slot, self._here = 0, first_deployment
         self.played: list[Slot] = []
         self.deployed: list[int] = []  # in force during each slot played
@@ -50,7 +58,7 @@ class SimulatedOperator:
 
     def observe(self) -> ApplicationObservation:
         seen = self._now()
-        at_s = (self._slot + 1) * self._slot_s
+        at_s = (self._slots_before + self._slot + 1) * self._slot_s
         operator = OperatorObservation(
             operator=self._name,
             at_s=at_s,
@@ -90,11 +98,13 @@ def play(
     rng: Generator,
     totals: Totals,
     trail: Trail,
-) -> int:
-    """Run a policy over these rates from deployment `here`; returns the deployment at the end."""
+    *,
+    slots_before: int = 0,
+) -> tuple[int, Any]:
+    """Run a policy over these rates from deployment `here`; returns the deployment and memory at the end."""
     if is_compiled(memory):
-        return run(world, memory, rates, here, rng, totals, trail)
-    operator = SimulatedOperator(_NAME, world, rates, here)
+        return run(world, memory, rates, here, rng, totals, trail), memory
+    operator = SimulatedOperator(_NAME, world, rates, here, slots_before=slots_before)
     managers = Managers(operators={_NAME: policy}, application=GrantAll(), application_period_s=0.0)
     # The published simulator knows no safety chain; neither does this slot.
     controller = Controller(managers=managers, node_types=(), safety=None)
@@ -108,7 +118,8 @@ def play(
     while not operator.finished:
         state = tick(controller, state, operator, Unwritten(), operator)
     _account(world, operator, totals, trail)
-    return operator.here
+    rng.bit_generator.state = state.rngs[_NAME].bit_generator.state  # the loop draws from copies
+    return operator.here, state.managers.operators[_NAME]
 
 
 def _account(world: World, operator: SimulatedOperator, totals: Totals, trail: Trail) -> None:
