@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from penstock.bench import plain_python as plain
+from penstock.bench.applications import application_figures
 from penstock.bench.figure import Figure
 from penstock.bench.startup import startup_figures
 from penstock.compiled import Floats
@@ -26,7 +27,7 @@ _REPEATS = 3
 _JOINT_SLOTS = 20_000
 
 
-STAGES = 6
+STAGES = 7
 
 
 def run_benchmarks(*, threads: int, stage: Callable[[str], None]) -> Iterator[Figure]:
@@ -42,6 +43,8 @@ def run_benchmarks(*, threads: int, stage: Callable[[str], None]) -> Iterator[Fi
     yield from _planning(rates)
     stage("one manager for all operators, or one for each")
     yield from joint_figures(rates)
+    stage("applications under managers")
+    yield from application_figures(rates)
     stage("ten node types, twenty replicas")
     yield from _large()
 

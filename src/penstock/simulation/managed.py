@@ -74,10 +74,18 @@ class _World:
         }
 
 
-def run_managed(
-    spec: ManagedApplication, rates: Floats, training: Floats, *, with_history: bool = False
-) -> SimulationResult:
-    """Simulate an application under its managers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """An application about to be simulated: the world, and its controller with nothing learned yet."""
+
+    world: _World
+    simulated: SimulatedApplication
+    controller: Controller
+    memory: ControllerMemory
+
+
+def ready(spec: ManagedApplication, rates: Floats, training: Floats) -> Ready:
+    """Everything a specification names, put together."""
     entry = application_entry(spec.application)
     world = _World(
         spec=spec,
@@ -89,23 +97,33 @@ def run_managed(
     where = scenario(spec.infrastructure, spec.variant)
     hosts = None if spec.hosts is None else network(spec.hosts, where.infrastructure.node_types, spec.seed)
     names = () if hosts is None else tuple(node.name for node in hosts.nodes)
-    # Chance in the order of earlier versions: the network, then placing, then every node.
+    # The network's chance first, then that of placing, then every node's: results hang on the order.
     network_rng, *node_rngs = np.random.default_rng([spec.seed, len(names)]).spawn(len(names) + 2)
     managers = _managers(world)
-    truth = (
-        world.truth if managers.weights == spec.weights else replace(world.truth, weights=managers.weights)
-    )
+    truth = replace(world.truth, weights=managers.weights)
     controller, memory = build_controller(managers, truth, nodes=names)
     chance = dict(zip((PLACING, *names), node_rngs, strict=True))
     # An operator without a manager has no chance of its own: its replicas are placed by PLACING.
     operators = {
         name: rng for name, rng in world.decision_rngs.items() if name in controller.managers.operators
     }
-    memory = replace(memory, rngs=chance | operators)
-    simulated = _simulated(world, controller, managers, hosts, network_rng)
+    return Ready(
+        world=world,
+        simulated=_simulated(world, controller, managers, hosts, network_rng),
+        controller=controller,
+        memory=replace(memory, rngs=chance | operators),
+    )
+
+
+def run_managed(
+    spec: ManagedApplication, rates: Floats, training: Floats, *, with_history: bool = False
+) -> SimulationResult:
+    """Simulate an application under its managers."""
+    made = ready(spec, rates, training)
     began = time.perf_counter()
-    by_type = played(simulated, controller, memory)
-    return _result(world, simulated, by_type / rates.size, time.perf_counter() - began, with_history)
+    by_type = played(made.simulated, made.controller, made.memory)
+    seconds = time.perf_counter() - began
+    return _result(made.world, made.simulated, by_type / rates.size, seconds, with_history)
 
 
 def played(simulated: SimulatedApplication, controller: Controller, memory: ControllerMemory) -> Floats:
