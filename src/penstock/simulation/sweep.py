@@ -22,6 +22,7 @@ from penstock.compiled import Floats
 from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write
+from penstock.policy.parameters import USUAL
 from penstock.policy.registry import Level, load_any
 from penstock.simulation.play import run
 from penstock.simulation.spec import OneOperator
@@ -236,7 +237,10 @@ def effective_parameters(spec: OneOperator) -> dict[str, Any]:
     """Every parameter of the policy with the value it had: as set, as published, or its default."""
     found = spec.operator_policy.entry(Level.OPERATOR)
     published = found.published if spec.as_published else {}
-    defaults = {name: parameter.default for name, parameter in found.parameters.items()}
+    defaults = {
+        name: None if parameter.default is USUAL else parameter.default
+        for name, parameter in found.parameters.items()
+    }
     return {**defaults, **published, **spec.parameters}
 
 
