@@ -19,6 +19,12 @@ def policy_table(level: Level) -> str:
     return "\n".join(("| Names | What it is | Traits | Parameters |", "|---|---|---|---|", *rows))
 
 
+def short_table(level: Level) -> str:
+    """Names and what they are."""
+    rows = [f"| {_names(family)} | {family[0].title} |" for family in _families(level)]
+    return "\n".join(("| Names | What it is |", "|---|---|", *rows))
+
+
 def parameter_table(level: Level) -> str:
     """Every parameter with its default and what is allowed."""
     rows = [
@@ -32,6 +38,7 @@ def parameter_table(level: Level) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    **{f"{level.value} policies in short": partial(short_table, level) for level in Level},
     **{f"{level.value} policies": partial(policy_table, level) for level in Level},
     **{f"parameters of {level.value} policies": partial(parameter_table, level) for level in Level},
 }
