@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.simulation.catalogue import operator_of
-from penstock.simulation.play import world_of
+from penstock.simulation.one_operator import operator_of
 from penstock.simulation.spec import OneOperator
 from penstock.policy.kernel import Seen, step_of
-from penstock.runtimes.sim.episode import no_totals, run, trail_of
+from penstock.runtimes.sim.episode import no_totals, run, trail_of, world_of
 
 
 class Stay(NamedTuple):
@@ -32,9 +31,9 @@ def stay(memory, seen, rng):
 
 
 rates = np.full(5, 10.0)
-op = operator_of(OneOperator(policy="fixed", infrastructure="A:1"), rates, rates, np.random.default_rng(1))
+op = operator_of(OneOperator(policy="fixed", infrastructure="A:1"), rates, rates, 1)
 totals = no_totals(1)
-run(world_of(op, op.deployments), Stay(0.0), rates, 0, np.random.default_rng(1), totals, trail_of(0))
+run(world_of(op), Stay(0.0), rates, 0, np.random.default_rng(1), totals, trail_of(0))
 assert totals.counts[0] == 5
 """
 

@@ -12,7 +12,7 @@ from penstock.bench.startup import processor_seconds, startup_figures
 IMPORTS_ALL = """
 import importlib, pkgutil, sys
 
-for name in ("policies", "perf", "control", "domain", "runtimes.sim"):
+for name in ("policy", "perf", "control", "domain", "runtimes.sim"):
     package = importlib.import_module(f"penstock.{name}")
     for module in pkgutil.walk_packages(package.__path__, f"penstock.{name}."):
         if module.name != "penstock.runtimes.sim.gym":

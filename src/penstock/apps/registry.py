@@ -45,8 +45,9 @@ def load_application(name: str) -> AppEntry:
     module, _, attribute = name.partition(":")
     try:
         found = getattr(import_module(module), attribute, None)
-    except ImportError as problem:
-        raise InputError(f"application '{name}': cannot import '{module}': {problem}") from problem
+    except Exception as problem:  # whatever a user's module raises
+        what = " ".join(f"{type(problem).__name__}: {problem}".split())
+        raise InputError(f"application '{name}': importing '{module}' failed: {what}") from problem
     if not isinstance(found, AppEntry):
         raise InputError(f"application '{name}': module '{module}' has no AppEntry '{attribute}'")
     _loaded[name] = found

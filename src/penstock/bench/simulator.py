@@ -16,6 +16,7 @@ from penstock.compiled import Floats
 from penstock.data.synthetic import day_and_week
 from penstock.papers import mdp_pipeline
 from penstock.policy.operator.value_iteration import ValueIteration
+from penstock.policy.registry import Level
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.play import run, run_all
 from penstock.simulation.spec import OneOperator
@@ -120,8 +121,9 @@ def plain_twin(spec: OneOperator, rates: Floats) -> tuple[plain.Setting, plain.P
         "threshold-s": setting.speedups.index(max(setting.speedups)),
         "threshold-0": 0,
     }[spec.policy]
-    high = 0.75  # as published
-    return setting, plain.threshold(setting, node_type=node_type, high=high, low=0.75 * high), first
+    policy = spec.operator_policy.entry(Level.OPERATOR).build(op, spec.parameters)
+    high, low = policy.threshold, policy.beta * policy.threshold
+    return setting, plain.threshold(setting, node_type=node_type, high=high, low=low), first
 
 
 def _parallel(rates: Floats, threads: int) -> Figure:

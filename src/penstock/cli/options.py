@@ -293,7 +293,7 @@ def _check_applicable(
     from penstock.cli.policy_options import look_here
 
     def given(options: dict[str, object]) -> str | None:
-        return next((name for name, value in options.items() if value), None)
+        return next((name for name, value in options.items() if value is not None and value != []), None)
 
     if application is None:
         wrong = given(of_application) or given(under_manager) or ("--application-policy" if managed else None)

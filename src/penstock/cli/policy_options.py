@@ -58,6 +58,8 @@ def _owners(text: str, name: str, entries: "Sequence[Entry]") -> "tuple[list[Ent
     """Those a setting is meant for: all operator policies that have it, or the one application policy."""
     from penstock.policy.parameters import unknown_parameter
 
+    if not entries:
+        raise InputError(f"--set '{text}': no policy here takes parameters")
     owner, _, parameter = name.rpartition(".")
     meant = [one for one in entries if owner in ("", one.name)]
     if not meant:

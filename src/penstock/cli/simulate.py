@@ -131,11 +131,12 @@ def as_json(result: "SimulationResult", trace: "Trace") -> dict[str, Any]:
     spec = result.spec
     return {
         "policy": spec.policy if spec.operators_decide else None,
-        "parameters": dict(spec.parameters),
+        "parameters": dict(spec.parameters) if spec.operators_decide else {},
         "trace": trace.name,
         "infrastructure": spec.infrastructure,
         "application": getattr(spec, "application", None),
         "application_policy": getattr(spec, "application_policy", None),
+        "application_parameters": dict(getattr(spec, "application_parameters", {})),
         "max_replicas": spec.max_replicas,
         "slo_ms": spec.slo_s * 1000,
         "seed": spec.seed,

@@ -173,6 +173,6 @@ def check_application_policy(
     **limits: int,
 ) -> None:
     """What can be said against an Application Manager before anything is measured."""
-    check = getattr(manager.entry(Level.APPLICATION).policy, "check", None)
+    check = getattr(manager.entry(Level.APPLICATION).policy, "check_before_start", None)
     if check is not None:
         check(manager.name, application, node_types, where=where, delays_s=delays_s or {}, **limits)

@@ -313,7 +313,7 @@ def over_cost_cap(request: Request, view: View) -> Veto | None:
     # A hair of rounding must not refuse what costs exactly the cap.
     if after <= before or others + after <= most * (1 + 1e-12):
         return None
-    reason = f"it would cost {others + after:g} per interval; the cap is {most:g}"
+    reason = f"it would cost {others + after:g} per hour; the cap is {most:g}"
     if isinstance(request, ScaleIn):
         return Veto(reason=reason)
     smaller: ScaleOut | ScaleIn | None = request

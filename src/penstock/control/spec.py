@@ -83,10 +83,7 @@ class ControllerSpec:
     advise: bool = False  # decide and explain, change nothing
 
     def __post_init__(self) -> None:
-        self.operator_policy.entry(Level.OPERATOR)
-        self.application_policy.entry(Level.APPLICATION)
-        if self.node_policy is not None:
-            self.node_policy.entry(Level.NODE)
+        # Policies are looked up where a controller is built: a journal can be read without them.
         if not self.operators:
             raise InputError("controller: no operators to manage")
         if self.seed < 0:
@@ -102,15 +99,6 @@ class ControllerSpec:
     def operators_decide(self) -> bool:
         """Whether operators have managers of their own."""
         return not self.application_policy.entry(Level.APPLICATION).traits.decides_itself
-
-    @property
-    def needs_model(self) -> bool:
-        """Whether operators must have been measured before anybody can decide."""
-        return needs_model(self.operator_policy, self.application_policy)
-
-    @property
-    def label(self) -> str:
-        return who_decides(self.operator_policy.name, self.application_policy.name)
 
 
 def needs_model(operator_policy: Manager, application_policy: Manager) -> bool:

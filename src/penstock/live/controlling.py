@@ -20,6 +20,7 @@ from penstock.control.watch import noticed
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.domain.observation import ApplicationObservation
+from penstock.domain.request import Verdict
 from penstock.files import write_whole
 from penstock.journal_file import read_journal
 from penstock.live.background_tuning import Retuning, Tuner, TunerProcess
@@ -42,7 +43,10 @@ def compile_policy(app: App, settings: LiveSettings) -> None:
         objective=app.objective,
         node_types=settings.node_types,
         operators=operator_specs(small, app.objective)[:1],
-        operator_policy=replace(settings.policy, parameters={}),
+        operator_policy=replace(
+            settings.policy,
+            parameters={name: v for name, v in settings.policy.parameters.items() if name != "replicas"},
+        ),
         seed=settings.seed,
     )
     controller, memory = build_controller(spec)
@@ -103,8 +107,7 @@ class Controlling:
             raise RuntimeError("a round that was not written down")
         self._saw(ticked.seen)
         reasons = (*(("bounds and weights retuned",) if swapped else ()), *_reasons(ticked.plan))
-        changed = tuple(f"{one.operator}: {one.reason}" for one in ticked.plan.to_do.granted)
-        return Interval(seen=ticked.seen, reasons=reasons, changed=changed)
+        return Interval(seen=ticked.seen, reasons=reasons, changed=changes_of(ticked.plan.to_do))
 
     def stop(self) -> None:
         if self._retuning is not None:
@@ -173,8 +176,8 @@ class Controlling:
             return
         before = header.controller
         for what, then, now in (
-            ("policy", before.operator_policy, settings.operator_policy),
-            ("application policy", before.application_policy, settings.application_policy),
+            ("policy", before.operator_policy.name, settings.operator_policy.name),
+            ("application policy", before.application_policy.name, settings.application_policy.name),
             ("node types", before.node_types, settings.node_types),
             ("seed", before.seed, settings.seed),
         ):
@@ -239,6 +242,10 @@ class Controlling:
 def own_policies(settings: LiveSettings) -> tuple[str, ...]:
     """Policies that are not part of Penstock and that another process has to load by name."""
     return tuple(name for name in (settings.policy.name, settings.application_policy.name) if ":" in name)
+
+
+def changes_of(verdict: Verdict) -> tuple[str, ...]:
+    return tuple(f"{one.operator}: {one.reason}" for one in verdict.granted)
 
 
 def _reasons(made: Plan) -> tuple[str, ...]:

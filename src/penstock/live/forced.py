@@ -21,6 +21,7 @@ class ForcedScaling:
         self._chains = chains
         self._count = 0
         self._seen: ApplicationObservation | None = None
+        self.done = Verdict(())  # of the last round, in the place of what was planned
 
     def observe(self) -> ApplicationObservation:
         self._seen = self._monitor.observe()
@@ -29,7 +30,7 @@ class ForcedScaling:
     def apply(self, verdict: Verdict) -> None:
         if self._seen is None:
             return
-        forced = self._forced(self._seen)
+        forced = self.done = self._forced(self._seen)
         for request in forced.granted:
             text = f"forced: {type(request).__name__} of {request.operator}"
             self._journal.append(Noted(at_s=self._seen.at_s, text=text))

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.control.build import check_application_policy
@@ -16,7 +16,7 @@ from penstock.control.journal import Noted, Reconfigured
 from penstock.control.ports import Actuator, Monitor
 from penstock.domain.errors import InputError
 from penstock.journal_file import JournalFile
-from penstock.live.controlling import Controlling, compile_policy, response_time_of
+from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
 from penstock.live.forced import ForcedScaling
 from penstock.live.record import Interval, Summary, row, summary
 from penstock.live.settings import LiveSettings
@@ -147,6 +147,8 @@ class LiveRun:
                 if now_s >= next_s:
                     next_s = max(next_s + self.settings.interval_s, now_s)
                     interval = control.round(seeing, acting)
+                    if isinstance(acting, ForcedScaling):
+                        interval = replace(interval, changed=changes_of(acting.done))
                     self.response_times += monitor.finished()
                     self.intervals.append(interval)
                     self.on_interval(interval)

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from penstock.domain.errors import InputError
 from penstock.policy.knowledge import ApplicationKnowledge, NodeKnowledge, OperatorKnowledge
 from penstock.policy.parameters import (
+    USUAL,
     Parameter,
     Value,
     Values,
@@ -114,6 +115,9 @@ class Entry:
             **self.fixed,
             **with_parameters(self.policy, chosen),
         }
+        for name, parameter in self.parameters.items():
+            if parameter.default is USUAL and parameter.within is None and name not in given:
+                raise InputError(f"{self.owner}: parameter '{name}' has no default; set it: {parameter.help}")
         return self.policy(**self._told(known, given), **given)
 
     def _told(self, known: object, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,13 +241,17 @@ def known_as(level: Level, policy: str | type) -> Entry:
 
 def load_any(name: str) -> Entry:
     """The same for a class of any level, in a process that is told only its name."""
-    problems: list[str] = []
+    problems: list[InputError] = []
     for level in Level:
         try:
             return load(level, name)
         except InputError as problem:
-            problems.append(str(problem))
-    raise InputError(problems[0])
+            problems.append(problem)
+    if ":" in name:
+        raise problems[0]
+    known = {one: entry for level in Level for one, entry in entries(level).items()}
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    raise InputError(f"policy '{name}': unknown; did you mean '{near[0]}'?") if near else problems[0]
 
 
 def _enter_as(level: Level, name: str, policy: type) -> Entry:
@@ -298,7 +306,7 @@ def _unknown(level: Level, name: str) -> InputError:
     if ":" in name:
         return InputError(
             f"{level.word} '{name}': not loaded; code is imported only where you ask for it: "
-            f"give --{level.word.replace(' ', '-')} {name}"
+            f"give --policy {name}"
         )
     near = difflib.get_close_matches(name.lower().replace("+", "-plus"), known, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"choose one of {', '.join(sorted(known))}"

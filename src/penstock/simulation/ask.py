@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock.apps.registry import load_application
 from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.policy.parameters import Value
@@ -33,6 +34,8 @@ def simulation_of(
         if application_policy is None
         else ManagedApplication
     )
+    if application is not None:
+        load_application(application)
     given: dict[str, Any] = {
         "policy": known_as(Level.OPERATOR, policy).name,
         "parameters": dict(parameters or {}),

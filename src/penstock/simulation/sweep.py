@@ -207,10 +207,17 @@ def add_to_table(finished: Sequence[FinishedCell], table: Path) -> None:
     try:
         table.mkdir(parents=True, exist_ok=True)
         beside = table / f".part-{names}"
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist([_row(result) for result in finished]), beside)
+        pyarrow.parquet.write_table(_table(finished), beside)
         os.replace(beside, table / f"part-{names}.parquet")
     except OSError as problem:
         raise InputError(f"{table}: cannot write: {problem.strerror or problem}") from problem
+
+
+def _table(finished: Sequence[FinishedCell]) -> pyarrow.Table:
+    """Rows have the parameters of their own policy; the others' are null."""
+    rows = [_row(result) for result in finished]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return pyarrow.Table.from_pylist([{name: row.get(name) for name in columns} for row in rows])
 
 
 def _row(result: FinishedCell) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.random import Generator
 
-from penstock.apps.registry import application_entry
 from penstock.compiled import Floats
 from penstock.control.spec import OperatorSpec
 from penstock.domain.application import Application
@@ -109,8 +108,3 @@ def first_deployment(known: OperatorKnowledge, policy: OperatorPolicy[object], f
         case FirstReplica.FIRST:
             node_type = 0
     return single_replica(known, node_type)
-
-
-def simulated_application(name: str, max_replicas: int) -> Application:
-    """The graph of an application by name, no operator with more than `max_replicas`."""
-    return application_entry(name).graph(max_replicas)

@@ -79,5 +79,5 @@ def test_a_damaged_array_is_an_error(change: dict[str, Any]) -> None:
 
 
 def test_what_does_not_fit_says_where() -> None:
-    with pytest.raises(InputError, match=r"Nested\.by_name\.a\.rates\[1\]: 'x' is no float"):
+    with pytest.raises(InputError, match=r"Nested\.by_name\.a\.rates\[1\]: 'x' is not a float"):
         from_plain({"by_name": {"a": {"rates": [1.0, "x"]}}, "bucket": None}, Nested)

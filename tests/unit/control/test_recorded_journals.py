@@ -22,23 +22,31 @@ from penstock.journal_file import read_journal
 
 JOURNALS = Path(__file__).parents[2] / "golden" / "journals"
 RECORDED = sorted(path.stem for path in JOURNALS.glob("*.jsonl"))
+# As these policies decided then: the busiest replica stood for all.
+THRESHOLD = Manager(name="threshold-c", parameters={"worst_replica": True})
 WHO_DECIDED = {
     "bucket": (
         Manager(name="ql-pds-plus"),
         Manager(name="token-bucket", parameters={"low_s": 5.0, "high_s": 9.0, "period_s": 10.0}),
     ),
-    "centralised": (Manager(name="threshold-c"), Manager(name="centralised")),
-    "centralised-rl": (Manager(name="threshold-c"), Manager(name="centralised-rl")),
-    "drs": (Manager(name="threshold-c"), Manager(name="drs-c")),
+    "centralised": (
+        THRESHOLD,
+        Manager(name="centralised"),
+    ),
+    "centralised-rl": (
+        THRESHOLD,
+        Manager(name="centralised-rl"),
+    ),
+    "drs": (THRESHOLD, Manager(name="drs-c")),
     "fixed": (Manager(name="fixed", parameters={"replicas": 2}), Manager(name="grant-all")),
     "model-based": (Manager(name="model-based"), Manager(name="grant-all")),
     "q-learning": (
         Manager(name="ql"),
         Manager(name="token-bucket", parameters={"low_s": 0.012, "high_s": 0.024, "period_s": 10.0}),
     ),
-    "threshold": (Manager(name="threshold-c"), Manager(name="grant-all")),
+    "threshold": (THRESHOLD, Manager(name="grant-all")),
     "threshold-half": (
-        Manager(name="threshold-s", parameters={"threshold": 0.5}),
+        Manager(name="threshold-s", parameters={"threshold": 0.5, "worst_replica": True}),
         Manager(name="grant-all"),
     ),
     "tuned": (Manager(name="drs-c"), Manager(name="tuned")),

@@ -51,7 +51,7 @@ def test_the_cost_cap_knows_prices() -> None:
     chain = Chain(only(max_cost=6.0), (cheap, dear))
     made = chain.round(app(0.0, one(0.0, 1, 1)), {"count": (1, 3)})
     assert made.granted == ()
-    assert [r.reason for r in made.vetoes] == ["it would cost 10 per interval; the cap is 6"]
+    assert [r.reason for r in made.vetoes] == ["it would cost 10 per hour; the cap is 6"]
     made = chain.round(app(1.0, one(1.0, 1, 1)), {"count": (3, 2)})
     assert [getattr(r, "target", None) for r in made.granted] == [Replicas((3, 1))]
 
@@ -456,7 +456,7 @@ def test_a_migration_waits_like_any_change(situation: Situation, reason: str) ->
         (Situation(only(max_replicas={"count": 2})), 3, "2 is the most"),
         (Situation(only(min_replicas={"count": 2})), 1, "2 is the least"),
         (Situation(only(max_nodes=2)), 3, "3 nodes in all; the cap is 2"),
-        (Situation(only(max_cost=2.0)), 3, "it would cost 3 per interval; the cap is 2"),
+        (Situation(only(max_cost=2.0)), 3, "it would cost 3 per hour; the cap is 2"),
     ],
 )
 def test_a_migration_changes_no_count_so_what_limits_counts_lets_it_pass(

@@ -164,7 +164,7 @@ def threshold() -> Threshold:
 def test_managers_see_their_own_operator_and_the_application_manager_decides() -> None:
     managers = Managers(
         operators={"first": threshold(), "second": threshold()},
-        application=TokenBucket(low_s=0.001, high_s=0.002, capacity=1),
+        application=TokenBucket(low_s=0.001, high_s=0.002, period_s=60.0, capacity=1),
     )
     app = simulated([400.0])
     rngs = {name: np.random.default_rng(1) for name in ("first", "second")}
@@ -258,7 +258,9 @@ def test_a_path_is_judged_by_its_own_limit_and_constant_delays_count() -> None:
 
 
 def test_a_refused_request_leaves_the_replicas_as_they_were() -> None:
-    managers = Managers(operators={"first": threshold()}, application=TokenBucket(low_s=0.5, high_s=5.0))
+    managers = Managers(
+        operators={"first": threshold()}, application=TokenBucket(low_s=0.5, high_s=5.0, period_s=60.0)
+    )
     app = simulated([450.0] * 3)
     memory = first_memory(managers)
     while not app.finished:

@@ -100,7 +100,7 @@ class CentralisedManager(Generic[K]):
     gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
 
     @classmethod
-    def check(
+    def check_before_start(
         cls,
         name: str,
         application: Application,

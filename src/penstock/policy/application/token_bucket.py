@@ -49,7 +49,7 @@ class TokenBucket:
     high_s: Annotated[
         float, Param("response time above which a scale-out is granted; .9 of the objective", at_least=0)
     ]
-    period_s: Annotated[float, Param("seconds between two tokens; two intervals", above=0)] = 60.0
+    period_s: Annotated[float, Param("seconds between two tokens; two intervals", above=0)]
     capacity: Annotated[int, Param("tokens it holds at most", at_least=1)] = 1
 
     @classmethod

@@ -141,7 +141,7 @@ class _Slot(NamedTuple):
     inside: float  # tuples/s let in while running
     times: list[float]  # response time of each operator
     loads: list[float]
-    by_replica: list[tuple[float, ...] | None]  # loads, where replicas differ in them
+    by_replica: list[tuple[float, ...]]  # loads
     paths: list[float]  # response time of each
 
 
@@ -364,7 +364,7 @@ class SimulatedApplication:
         inside = (self._waiting + rate * self.slot_s - left) / running if running > 0 else 0.0
         times: list[float] = []
         loads: list[float] = []
-        by_replica: list[tuple[float, ...] | None] = []
+        by_replica: list[tuple[float, ...]] = []
         for station in self._stations:
             model = station.model
             arriving = slow * (inside * station.visits)
@@ -375,7 +375,7 @@ class SimulatedApplication:
             by_replica.append(
                 utilisation_by_replica(model.queue, model.deployments, station.handle, arriving)
                 if station.mixed
-                else None
+                else (load,) * station.replicas.total
             )
         paths = [
             wait + sum([times[operator] for operator in path]) + network_s
