@@ -16,6 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: drawing it with rich takes as long as everything else
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", cls=Teaching)(run.run)
