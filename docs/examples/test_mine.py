@@ -15,6 +15,10 @@ import penstock
 from penstock.data.synthetic import day_and_week
 from penstock.perf.deployments import deployments
 from penstock.policy.api import OperatorPolicy
+from penstock.policy.registry import Level, load
+from penstock.simulation.spec import OneOperator
+from penstock.simulation.sweep import SweptTrace, grid, read_table, sweep
+from penstock.simulation.sweep_runners import in_processes
 from penstock.testing.operator_policy import OperatorPolicyContract
 
 HERE = Path(__file__).parent
@@ -82,6 +86,33 @@ def test_compare_takes_it_beside_the_built_in_ones(folder: Path) -> None:
     done = penstock_in(folder, *words.split())
     assert done.returncode == 0, done.stderr
     assert {one["policy"] for one in json.loads(done.stdout)["policies"]} == {"mine:Patient", "threshold-c"}
+
+
+def test_a_sweep_takes_it_in_processes_of_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    rates = day_and_week(slots=60, seed=1).rates
+    workload = SweptTrace(trace="day", rates=rates, training=rates)
+    load(Level.OPERATOR, "mine:Patient")
+    cells = grid(
+        OneOperator(policy="fixed"),
+        workload,
+        policies=[
+            penstock.Manager(name="mine:Patient", parameters={"patience": 3}),
+            penstock.Manager(name="ds2"),
+        ],
+        infrastructures=["A:1"],
+        max_replicas=[4],
+        seeds=1,
+    )
+    workloads = {workload.digest: workload}
+    failed = sweep(cells, in_processes(workloads, workers=1, own=["mine:Patient"]), tmp_path / "table")
+    assert failed == []
+    rows = {row["policy"]: row for row in read_table(tmp_path / "table").to_pylist()}
+    assert rows["mine:Patient"]["parameter_patience"] == 3
+    assert rows["mine:Patient"]["parameter_target"] is None
+    assert rows["ds2"]["parameter_target"] == 0.7
 
 
 def test_a_wrong_parameter_is_one_line_with_the_nearest_one(folder: Path) -> None:

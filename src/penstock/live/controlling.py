@@ -175,6 +175,16 @@ class Controlling:
         if header is None:
             return
         before = header.controller
+        for manager, asked in (
+            (before.operator_policy, settings.operator_policy),
+            (before.application_policy, settings.application_policy),
+        ):
+            for name, value in asked.parameters.items():
+                if manager.name == asked.name and manager.parameters.get(name) != value:
+                    raise InputError(
+                        f"{settings.out}: the run there has {manager}, not {asked}; "
+                        "go on with that, or give another folder"
+                    )
         for what, then, now in (
             ("policy", before.operator_policy.name, settings.operator_policy.name),
             ("application policy", before.application_policy.name, settings.application_policy.name),
