@@ -1,6 +1,6 @@
 """What synthetic traces are made of: noise with a memory, bursts, and values between given ones."""
 
-from itertools import accumulate
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.random import Generator
@@ -12,9 +12,14 @@ from penstock.domain.trace import SLOTS_PER_DAY
 def autoregressive(rng: Generator, count: int, *, before: float, deviation: float = 1.0) -> Floats:
     """Noise that keeps the share `before` of itself from one value to the next; it starts from 0."""
     shocks = rng.normal(0.0, deviation * np.sqrt(1 - before**2), count)
-    # Plain floats in a chain take half the time of a loop over an array, and round the same.
-    levels = accumulate(shocks.tolist(), lambda level, shock: before * level + shock)
-    return np.fromiter(levels, dtype=np.float64, count=count)
+    return np.fromiter(_fading_sums(shocks, before), dtype=np.float64, count=count)
+
+
+def _fading_sums(shocks: Floats, before: float) -> Iterator[float]:
+    level = 0.0
+    for shock in shocks.tolist():  # plain floats round the same and take a third of the time
+        level = before * level + shock
+        yield level
 
 
 def seasonal_noise(rng: Generator, count: int, *, season: int, before: float, season_before: float) -> Floats:
