@@ -157,7 +157,7 @@ FAULTS = [
     (UNKNOWN, Broken(tell=lambda seen, n: each(seen, response_time_s=0.0)), "was not measured is None"),
     (UNKNOWN, Broken(tell=lambda seen, n: each(seen, arrival_rate=nan)), "what is not known is None"),
     (UNKNOWN, Broken(tell=lambda seen, n: each(seen, backlog=-1.0)), "it cannot be negative"),
-    (UNKNOWN, Broken(tell=lambda seen, n: each(seen, utilisation=None, skew=1.0)), "assert 1.0 is None"),
+    (UNKNOWN, Broken(tell=lambda seen, n: each(seen, utilisation=None, skew=1.0)), "is None"),
     (STALLED, Broken(tell=lambda seen, n: each(seen, utilisation=0.0)), "could not work, and yet"),
     (STALLED, Broken(tell=lambda seen, n: each(seen, service_time_s=0.002)), "could not work, and yet"),
     (TWICE, Broken(tell=lambda seen, n: each(seen, replicas=Replicas((1, n)))), "assert {'first'"),

@@ -197,7 +197,7 @@ def test_limits_of_single_paths_are_in_the_header_too() -> None:
 
 def test_what_does_not_fit_together_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean 'drs-c'"):
-        spec_of("drs-cc")
+        build_controller(spec_of("drs-cc"))
     with pytest.raises(InputError, match="application 'two' has no operator 'third'"):
         replace(spec_of("drs-c"), operators=(replace(spec_of("drs-c").operators[0], name="third"),))
     with pytest.raises(InputError, match="centralised: plans for one type of node"):

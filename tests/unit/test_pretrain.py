@@ -221,7 +221,7 @@ def test_likely_loads_cover_all_an_operator_can_take() -> None:
 def test_specifications_are_checked() -> None:
     one = OperatorSpec(name="count", bound_s=1.0, service_time_s=0.005)
     with pytest.raises(InputError, match="did you mean 'ql-pds'"):
-        spec_of("ql-pdx", one)
+        build_controller(spec_of("ql-pdx", one))
     with pytest.raises(InputError, match="no operators"):
         spec_of("ql-pds")
     with pytest.raises(InputError, match="max_rate=0"):

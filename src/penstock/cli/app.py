@@ -55,7 +55,11 @@ def main() -> None:
     except InputError as problem:
         sys.exit(_complain(str(problem), 2))
     except typer.TyperException as problem:
-        sys.exit(_complain(_usage_error(problem), 2))
+        message = _usage_error(problem)
+        if message.startswith("Usage:"):  # no command was given: the help is the whole answer
+            print(message, file=sys.stderr)
+            sys.exit(2)
+        sys.exit(_complain(message, 2))
     except (typer.Abort, KeyboardInterrupt):
         status = _INTERRUPTED
     except OSError as problem:  # standard output on a full disk, for one

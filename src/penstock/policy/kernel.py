@@ -88,21 +88,24 @@ class InPlace(Generic[K]):
     def __init__(self, memory: K, *, explains: bool) -> None:
         self.memory = memory
         self.explains = explains  # whether decisions say why
+        self._code = _code_for(memory)
         self._generator: OpenGenerator | None = None
-        self._code: Callable[[K, Seen, int], tuple[int, float]] | None = None
 
     def become(self, memory: K) -> None:
         """Go on with another memory, one that has grown for instance."""
         if memory is not self.memory:
-            self.memory, self._code = memory, None  # its types need not be the same
+            self.memory, self._code = memory, _code_for(memory)
 
     def step(self, seen: Seen, rng: Generator) -> tuple[int, float]:
         if self._generator is None or self._generator.rng is not rng:
             self._generator = OpenGenerator(rng)
-        if self._code is None:
-            kernel = _cached_step_with if is_ours(type(self.memory)) else _uncached_step_with
-            self._code = machine_code(kernel, self.memory, seen, self._generator.address)
         return self._code(self.memory, seen, self._generator.address)
+
+
+def _code_for(memory: Any) -> Callable[[Any, Seen, int], tuple[int, float]]:
+    kernel = _cached_step_with if is_ours(type(memory)) else _uncached_step_with
+    nothing_seen = Seen(0, *(0.0,) * (len(Seen._fields) - 1))
+    return machine_code(kernel, memory, nothing_seen, 0)
 
 
 UNEXPLAINED = "no reasons were asked for"
