@@ -135,7 +135,6 @@ def test_a_header_that_names_a_class_is_refused_and_nothing_is_imported(
     monkeypatch.syspath_prepend(tmp_path)
     journal = tmp_path / "journal.jsonl"
     journal.write_text(json.dumps(NAMING[level](f"{module}:Policy")) + "\n")
-    entries = read_journal(journal)  # what it says can be read; deciding again takes the policy
     with pytest.raises(InputError, match=rf"policy '{module}:Policy': not loaded; .*give --policy"):
-        replay(entries, partial(build_controller, nodes=("node",)))
+        replay(read_journal(journal), partial(build_controller, nodes=("node",)))
     assert module not in sys.modules
