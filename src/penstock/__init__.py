@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from penstock.policy.registry import Entry
     from penstock.policy.registry import application_policy as application_policy
     from penstock.policy.registry import operator_policy as operator_policy
-    from penstock.reconfigure.words import Method as Method
+    from penstock.reconfigure.method import Method as Method
     from penstock.runtimes.sim.gym import OperatorScalingEnv as OperatorScalingEnv
     from penstock.runtimes.spark.topology import App as App
     from penstock.simulation.result import SimulationResult as SimulationResult
@@ -71,7 +71,7 @@ _HOMES = {
     "LiveRun": "penstock.live.run",
     "LiveSettings": "penstock.live.settings",
     "Manager": "penstock.control.spec",
-    "Method": "penstock.reconfigure.words",
+    "Method": "penstock.reconfigure.method",
     "NodeType": "penstock.domain.infrastructure",
     "Objective": "penstock.domain.objective",
     "OperatorObservation": "penstock.domain.observation",

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.reconfigure.protocol import outstanding, settled, step
+from penstock.reconfigure.method import Method
 from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,
@@ -23,7 +24,6 @@ from penstock.reconfigure.words import (
     Left,
     Limits,
     Lost,
-    Method,
     NewReplica,
     NodeReady,
     Record,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.reconfigure.words import Method
+from penstock.reconfigure.method import Method
 
 if TYPE_CHECKING:
     from penstock.apps.feeding.load import Load

@@ -11,7 +11,8 @@ from penstock.bench.figure import Figure
 from penstock.domain.objective import Objective
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
-from penstock.reconfigure.words import Ending, Method, Record
+from penstock.reconfigure.method import Method
+from penstock.reconfigure.words import Ending, Record
 
 STAGES = len(Method)
 _MINUTES = 4.0

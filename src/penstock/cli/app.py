@@ -15,6 +15,7 @@ app = typer.Typer(
     help="Keeps stream-processing applications inside their response-time objective at the lowest cost.",
     no_args_is_help=True,
     add_completion=False,
+    add_help_option=False,  # typer's own loads pydantic whenever it is not given
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: drawing it with rich takes as long as everything else
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -39,10 +40,20 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _help(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    help_: Annotated[
+        bool,
+        typer.Option("--help", "-h", callback=_help, is_eager=True, help="Show this message and exit."),
     ] = False,
 ) -> None:
     """Keeps stream-processing applications inside their response-time objective at the lowest cost."""

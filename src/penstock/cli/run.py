@@ -144,7 +144,7 @@ def run(
     from penstock.domain.objective import Objective
     from penstock.live.run import LiveRun, RunError
     from penstock.live.settings import LiveSettings, node_kinds
-    from penstock.reconfigure.words import Method
+    from penstock.reconfigure.method import Method
     from penstock.runtimes.spark.cluster import ClusterError
 
     if input_file is not None and not input_file.is_file():

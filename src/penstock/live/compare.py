@@ -14,7 +14,7 @@ from penstock.domain.objective import Objective
 from penstock.live.record import Interval, Summary
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
-from penstock.reconfigure.words import Method
+from penstock.reconfigure.method import Method
 
 STATIC_PEAK = "static-peak"
 STATIC_MEAN = "static-mean"

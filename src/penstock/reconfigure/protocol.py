@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from penstock.domain.errors import InputError
 from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut
+from penstock.reconfigure.method import Method
 from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,
@@ -41,7 +42,6 @@ from penstock.reconfigure.words import (
     Job,
     Left,
     Lost,
-    Method,
     NewReplica,
     NodeReady,
     Pending,

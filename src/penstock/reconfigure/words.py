@@ -11,13 +11,7 @@ from math import isfinite
 from typing import TypeAlias
 
 from penstock.domain.errors import InputError
-
-
-class Method(Enum):
-    """How an operator is reconfigured."""
-
-    LIVE = "live"  # replicas join and leave, the query goes on
-    PAUSE_AND_RESUME = "pause-and-resume"  # stop, repartition the state, start
+from penstock.reconfigure.method import Method
 
 
 class Ending(Enum):

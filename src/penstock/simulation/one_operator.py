@@ -11,8 +11,7 @@ from penstock.perf.deployments import Deployments, counts_at, with_types
 from penstock.policy.kernel import CompiledPolicy, is_compiled
 from penstock.policy.knowledge import OperatorKnowledge
 from penstock.policy.registry import Level
-from penstock.runtimes.sim.episode import Trail, decided, no_totals, part_of, trail_of, world_of
-from penstock.runtimes.sim.operator import play
+from penstock.runtimes.sim.episode import Trail, decided, no_totals, part_of, play, trail_of, world_of
 from penstock.simulation.result import History, SimulationResult
 from penstock.simulation.spec import OneOperator
 from penstock.simulation.truth import Truth, first_deployment

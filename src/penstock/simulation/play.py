@@ -7,7 +7,6 @@ import numpy as np
 
 from penstock.compiled import Floats, read_only
 from penstock.domain.trace import Trace
-from penstock.simulation.graph import run_graph
 from penstock.simulation.one_operator import run_operator
 from penstock.simulation.result import SimulationResult
 from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph, Simulation
@@ -26,9 +25,11 @@ def run(
         case OneOperator():
             return run_operator(spec, rates, known, with_history=with_history)
         case OperatorGraph():
+            from penstock.simulation.graph import run_graph  # each form imports what it needs
+
             return run_graph(spec, rates, known, with_history=with_history)
         case ManagedApplication():
-            from penstock.simulation.managed import run_managed  # what tuning needs is slow to import
+            from penstock.simulation.managed import run_managed
 
             return run_managed(spec, rates, known, with_history=with_history)
 

@@ -35,12 +35,12 @@ from penstock.domain.objective import Weights
 from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
 from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut, Verdict
 from penstock.journal_file import JournalFile, read_journal
+from penstock.reconfigure.method import Method
 from penstock.reconfigure.words import (
     AcquireNode,
     Change,
     Ending,
     Failed,
-    Method,
     NewReplica,
     Record,
     StartQuery,

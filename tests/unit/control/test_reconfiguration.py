@@ -6,6 +6,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.request import Migrate, ScaleIn, ScaleOut
 from penstock.reconfigure.protocol import change_of, outstanding, settled, step
+from penstock.reconfigure.method import Method
 from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,
@@ -23,7 +24,6 @@ from penstock.reconfigure.words import (
     Left,
     Limits,
     Lost,
-    Method,
     NewReplica,
     NodeReady,
     Record,

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.reconfigure.words import Method
+from penstock.reconfigure.method import Method
 from penstock.runtimes.spark.topology import App, StreamOf
 
 

@@ -10,7 +10,7 @@ from penstock.apps.paced.graph import NAME, light_heavy_medium
 from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.reconfigure.words import Method
+from penstock.reconfigure.method import Method
 
 if TYPE_CHECKING:
     from penstock.apps.feeding.load import Load

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from penstock.domain.application import Application, Operator
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.reconfigure.words import Method
+from penstock.reconfigure.method import Method
 from penstock.runtimes.spark.cluster import SPEED_VARIABLE
 from penstock.runtimes.spark.topology import App, StreamOf
 

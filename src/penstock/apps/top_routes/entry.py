@@ -9,7 +9,7 @@ from penstock.apps.entry import AppEntry
 from penstock.apps.top_routes.graph import BOUNDS_S, OBJECTIVE_S, REFRESH_DELAY_S, top_routes_graph
 from penstock.domain.application import Application
 from penstock.domain.objective import Objective
-from penstock.reconfigure.words import Method
+from penstock.reconfigure.method import Method
 
 if TYPE_CHECKING:
     from penstock.apps.feeding.load import Load

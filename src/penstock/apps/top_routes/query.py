@@ -36,7 +36,7 @@ from penstock.apps.top_routes.ranking import (
 from penstock.data.debs_grid import CELL_EAST, CELL_SOUTH, CELLS, FIRST_LATITUDE, FIRST_LONGITUDE
 from penstock.domain.objective import Objective
 from penstock.files import write_whole
-from penstock.reconfigure.words import Method
+from penstock.reconfigure.method import Method
 from penstock.runtimes.spark.stream_log import StreamLog
 from penstock.runtimes.spark.topology import App
 

@@ -19,7 +19,7 @@ from penstock.perf.deployments import Deployments, cost_of, count_of, handle_of
 from penstock.perf.operator import mean_utilisation, response_time, utilisation
 from penstock.perf.queueing import QueueModel
 from penstock.policy.api import OperatorPolicy
-from penstock.policy.kernel import Seen, step
+from penstock.policy.kernel import Seen, is_compiled, step
 from penstock.policy.knowledge import OperatorKnowledge
 
 
@@ -180,3 +180,26 @@ def _episode(
 
 _cached_episode = compiled(_episode)
 _uncached_episode = compiled_uncached(_episode)
+
+
+def play(
+    world: World,
+    policy: OperatorPolicy[Any],
+    memory: Any,
+    rates: Floats,
+    here: int,
+    rng: Generator,
+    totals: Totals,
+    trail: Trail,
+    *,
+    slots_before: int = 0,
+) -> tuple[int, Any]:
+    """Run a policy over these rates from deployment `here`: compiled where its step is, else by the loop.
+
+    Returns the deployment and memory at the end.
+    """
+    if is_compiled(memory):
+        return run(world, memory, rates, here, rng, totals, trail), memory
+    from penstock.runtimes.sim.operator import play_by_loop  # no compiled policy needs the loop
+
+    return play_by_loop(world, policy, memory, rates, here, rng, totals, trail, slots_before=slots_before)

@@ -29,12 +29,12 @@ from penstock.runtimes.sim.episode import (
     World,
     decided,
     no_totals,
+    play,
     single_replica,
     starting_type,
     trail_of,
     world_of,
 )
-from penstock.runtimes.sim.operator import play
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""One simulated operator behind the control loop's ports: slow, but open to any policy in plain Python.
-
-`play` runs an episode of whatever policy there is: compiled where its step is, else by the loop.
-"""
+"""One simulated operator behind the control loop's ports: slow, but open to any policy in plain Python."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,8 +16,8 @@ from penstock.perf.deployments import counts_at, handle_of, replicas_at
 from penstock.perf.operator import utilisation_by_replica
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.application.grant_all import GrantAll
-from penstock.policy.kernel import Seen, is_compiled
-from penstock.runtimes.sim.episode import Slot, Totals, Trail, World, observe, run, settle
+from penstock.policy.kernel import Seen
+from penstock.runtimes.sim.episode import Slot, Totals, Trail, World, observe, settle
 
 _NAME = "operator"
 
@@ -89,7 +86,7 @@ class SimulatedOperator:
         self._slot += 1
 
 
-def play(
+def play_by_loop(
     world: World,
     policy: OperatorPolicy[Any],
     memory: Any,
@@ -99,11 +96,9 @@ def play(
     totals: Totals,
     trail: Trail,
     *,
-    slots_before: int = 0,
+    slots_before: int,
 ) -> tuple[int, Any]:
-    """Run a policy over these rates from deployment `here`; returns the deployment and memory at the end."""
-    if is_compiled(memory):
-        return run(world, memory, rates, here, rng, totals, trail), memory
+    """An episode under the loop; returns the deployment and memory at the end."""
     operator = SimulatedOperator(_NAME, world, rates, here, slots_before=slots_before)
     managers = Managers(operators={_NAME: policy}, application=GrantAll(), application_period_s=0.0)
     # The published simulator knows no safety chain; neither does this slot.

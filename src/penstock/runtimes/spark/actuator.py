@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.domain.request import Migrate, Verdict
 from penstock.java_errors import in_one_line
+from penstock.reconfigure.method import Method
 from penstock.reconfigure.protocol import change_of, outstanding, settled, step
 from penstock.reconfigure.words import (
     AcquireNode,
@@ -32,7 +33,6 @@ from penstock.reconfigure.words import (
     Granted,
     Left,
     Lost,
-    Method,
     NodeReady,
     Record,
     ReleaseNode,

@@ -18,7 +18,7 @@ from typing import Any
 from penstock.domain.application import Application, Operator, Sink, Source, Stream
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.reconfigure.words import Method
+from penstock.reconfigure.method import Method
 
 Transform = Callable[..., Any]  # DataFrame, ... -> DataFrame
 
