@@ -12,6 +12,7 @@ import mine_compiled
 import pytest
 
 import penstock
+from penstock.control.spec import Manager
 from penstock.data.synthetic import day_and_week
 from penstock.perf.deployments import deployments
 from penstock.policy.api import OperatorPolicy
@@ -96,7 +97,7 @@ def test_a_sweep_takes_it_in_processes_of_its_own(
     workload = SweptTrace(trace="day", rates=rates, training=rates)
     load(Level.OPERATOR, "mine:Patient")
     cells = grid(
-        OneOperator(policy="fixed"),
+        OneOperator(operator_policy=Manager("fixed")),
         workload,
         policies=[
             penstock.Manager(name="mine:Patient", parameters={"patience": 3}),

@@ -144,7 +144,7 @@ def attach(
     query: "StreamingQuery",
     *,
     objective: "Objective",
-    policy: "str | type" = "threshold-c",
+    policy: "str | type | Manager" = "threshold-c",
     parameters: "Mapping[str, Value] | None" = None,
     max_replicas: int = 10,
     interval_s: float = 10.0,
@@ -155,7 +155,7 @@ def attach(
 
     The query is not touched: its application gets more or fewer executors, from what Spark reports
     of it. `advise=True` decides and explains, and changes nothing. `policy` is a name, `module:Class`
-    or a class of your own. `stop()` on what is returned leaves the query as it is. docs/spark.md.
+    or a class of your own, `parameters` what differs from its defaults. `stop()` on what is returned leaves the query as it is. docs/spark.md.
 
         attached = penstock.attach(spark, query, objective=penstock.Objective(response_time_s=5))
     """
@@ -176,7 +176,7 @@ def attach(
 
 def simulate(
     rates: "npt.ArrayLike",
-    policy: "str | type" = "ql-pds-plus",
+    policy: "str | type | Manager" = "ql-pds-plus",
     *,
     parameters: "Mapping[str, Value] | None" = None,
     training: "npt.ArrayLike | None" = None,
@@ -184,6 +184,9 @@ def simulate(
     **settings: Any,
 ) -> "SimulationResult":
     """What a policy would have done, and cost, under these arrival rates (tuples/s, one a slot).
+
+    `policy` is a name, `module:Class` or a class of your own, `parameters` what differs from its
+    defaults.
 
     One operator by default: `service_rate` is what one replica on a node of speedup 1 can process,
     `slo_s` the response time wanted, `max_rate` the highest rate learners tell apart,
@@ -212,8 +215,8 @@ def compare(
 ) -> "dict[str, list[SimulationResult]]":
     """The same load under several policies: results by policy, the cheapest first.
 
-    Policies with chance in them run once per seed. `Manager(name=..., parameters=...)` sets
-    parameters; settings are those of `simulate`.
+    Policies with chance in them run once per seed. `penstock.Manager("vi", {"gamma": 0.9})`
+    sets parameters; settings are those of `simulate`.
 
         found = penstock.compare(rates, ["threshold-c", "ql-pds", "vi"], service_rate=180)
         for policy, results in found.items():

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.control.spec import Manager
 from penstock.domain.decision import Decision
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.memory import learned, with_learned
@@ -31,7 +32,7 @@ class TestEveryPolicy(OperatorPolicyContract):
     def make_policy(self) -> OperatorPolicy[Any]:
         rates = np.random.default_rng(1).uniform(0, 650, 500)
         spec = OneOperator(
-            policy=self.name,
+            operator_policy=Manager(self.name),
             infrastructure=self.infrastructure,
             max_replicas=self.max_replicas,
             as_published=self.as_published,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from penstock.control.ports import Actuator, Monitor
+from penstock.control.spec import Manager
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
@@ -79,7 +80,7 @@ class TestSimulatedOperator(RuntimeContract):
 
     def start(self) -> tuple[Monitor, Actuator]:
         rates = np.full(SLOTS, 100.0)
-        spec = OneOperator(policy="threshold-c", infrastructure="A:3", max_replicas=5)
+        spec = OneOperator(operator_policy=Manager("threshold-c"), infrastructure="A:3", max_replicas=5)
         op = operator_of(spec, rates, rates, 1)
         first = handle_of(op.deployments, Replicas((1, 0, 0)))
         self.simulated = SimulatedOperator("op", world_of(op), rates, first)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.compiled import Floats
+from penstock.control.spec import Manager
 from penstock.papers.claims import shown_like
 from penstock.papers.taas_tables import COLUMNS, TAXI_SLOTS, printed_rows
 from penstock.simulation.play import run
@@ -27,7 +28,7 @@ def test_a_deterministic_row_equals_the_paper_in_all_printed_digits(
     workload = WORKLOADS[row["trace"]]
     outcome = run(
         published(
-            policy=DETERMINISTIC[row["policy"]],
+            operator_policy=Manager(DETERMINISTIC[row["policy"]]),
             infrastructure=f"{row['infrastructure']}:{row['node_types']}",
             max_replicas=int(row["max_replicas"]),
             service_rate=workload.service_rate,
@@ -41,7 +42,12 @@ def test_a_deterministic_row_equals_the_paper_in_all_printed_digits(
 
 def mean_cost(spec: OneOperator, rates: Floats, seeds: int) -> float:
     specs = [
-        OneOperator(policy=spec.policy, infrastructure=spec.infrastructure, as_published=True, seed=s)
+        OneOperator(
+            operator_policy=spec.operator_policy,
+            infrastructure=spec.infrastructure,
+            as_published=True,
+            seed=s,
+        )
         for s in range(seeds)
     ]
     return float(np.mean([run(one, rates).avg_cost for one in specs]))
@@ -59,28 +65,38 @@ def mean_cost(spec: OneOperator, rates: Floats, seeds: int) -> float:
 def test_a_seeded_row_is_near_the_paper(
     taxi: Floats, infrastructure: str, policy: str, seeds: int, printed: float, tolerance: float
 ) -> None:
-    spec = published(policy=policy, infrastructure=infrastructure)
+    spec = published(operator_policy=Manager(policy), infrastructure=infrastructure)
     assert mean_cost(spec, taxi[:TAXI_SLOTS], seeds) == pytest.approx(printed, rel=tolerance)
 
 
 @pytest.mark.parametrize(
     ("spec", "reference", "tolerance"),
     [
-        (published(policy="vi", infrastructure="A:3"), 0.0329, 0.02),
-        (published(policy="vi", infrastructure="B:3"), 0.0028, 0.02),
-        (published(policy="model-based", infrastructure="A:1"), 0.0336, 0.02),
-        (published(policy="ql-pds", infrastructure="A:3", published_updates=False), 0.0754, 0.001),
-        (published(policy="ql-pds", infrastructure="B:3", published_updates=False), 0.0357, 0.001),
-        (published(policy="drs-c"), 0.5302, 0.0001),
-        (published(policy="drs-s"), 0.0542, 0.001),
-        (published(policy="drs-0"), 0.1529, 0.001),
-        (published(policy="lohrmann-c"), 0.4493, 0.0002),
-        (published(policy="lohrmann-s"), 0.0540, 0.001),
-        (published(policy="lohrmann-0"), 0.0862, 0.001),
-        (published(policy="heinze-c"), 0.1175, 0.05),
-        (published(policy="heinze-s"), 0.0995, 0.05),
+        (published(operator_policy=Manager("vi"), infrastructure="A:3"), 0.0329, 0.02),
+        (published(operator_policy=Manager("vi"), infrastructure="B:3"), 0.0028, 0.02),
+        (published(operator_policy=Manager("model-based"), infrastructure="A:1"), 0.0336, 0.02),
+        (
+            published(operator_policy=Manager("ql-pds"), infrastructure="A:3", published_updates=False),
+            0.0754,
+            0.001,
+        ),
+        (
+            published(operator_policy=Manager("ql-pds"), infrastructure="B:3", published_updates=False),
+            0.0357,
+            0.001,
+        ),
+        (published(operator_policy=Manager("drs-c")), 0.5302, 0.0001),
+        (published(operator_policy=Manager("drs-s")), 0.0542, 0.001),
+        (published(operator_policy=Manager("drs-0")), 0.1529, 0.001),
+        (published(operator_policy=Manager("lohrmann-c")), 0.4493, 0.0002),
+        (published(operator_policy=Manager("lohrmann-s")), 0.0540, 0.001),
+        (published(operator_policy=Manager("lohrmann-0")), 0.0862, 0.001),
+        (published(operator_policy=Manager("heinze-c")), 0.1175, 0.05),
+        (published(operator_policy=Manager("heinze-s")), 0.0995, 0.05),
     ],
-    ids=lambda value: f"{value.policy}-{value.infrastructure}" if isinstance(value, OneOperator) else "",
+    ids=lambda value: (
+        f"{value.operator_policy.name}-{value.infrastructure}" if isinstance(value, OneOperator) else ""
+    ),
 )
 def test_a_result_of_the_published_code_is_met(
     taxi: Floats, taxi_last_month: Floats, spec: OneOperator, reference: float, tolerance: float

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.reconfigure.protocol import outstanding, settled, step
 from penstock.reconfigure.method import Method
+from penstock.reconfigure.protocol import outstanding, settled, step
 from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,

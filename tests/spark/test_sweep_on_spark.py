@@ -16,7 +16,7 @@ Run = Callable[..., tuple[int, str, str]]
 RATES = np.abs(np.random.default_rng(5).normal(300, 100, 2000)).round()
 WORKLOAD = SweptTrace(trace="small", rates=RATES, training=RATES)
 CELLS = grid(
-    OneOperator(policy="fixed", as_published=True),
+    OneOperator(operator_policy=Manager("fixed"), as_published=True),
     WORKLOAD,
     policies=tuple(Manager(name=name) for name in ("threshold-c", "ql", "ql-pds")),
     infrastructures=("A:3",),
@@ -43,7 +43,7 @@ def test_spark_processes_and_one_after_another_agree_to_the_last_digit(spark: Sp
 
 
 def test_a_cell_that_fails_on_spark_does_not_take_its_neighbours_along(spark: SparkSession) -> None:
-    too_many = OneOperator(policy="fixed", parameters={"replicas": 11}, max_replicas=10)
+    too_many = OneOperator(operator_policy=Manager("fixed", {"replicas": 11}), max_replicas=10)
     broken = Cell(spec=too_many, trace="small", workload=WORKLOAD.digest)
     run = on_spark(spark, {WORKLOAD.digest: WORKLOAD})
     results = [result for chunk in run([[CELLS[0], broken, CELLS[1]]]) for result in chunk]

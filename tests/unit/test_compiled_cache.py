@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penstock.control.spec import Manager
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.spec import OneOperator
 from penstock.policy.kernel import Seen, step_of
@@ -31,7 +32,7 @@ def stay(memory, seen, rng):
 
 
 rates = np.full(5, 10.0)
-op = operator_of(OneOperator(policy="fixed", infrastructure="A:1"), rates, rates, 1)
+op = operator_of(OneOperator(operator_policy=Manager("fixed"), infrastructure="A:1"), rates, rates, 1)
 totals = no_totals(1)
 run(world_of(op), Stay(0.0), rates, 0, np.random.default_rng(1), totals, trail_of(0))
 assert totals.counts[0] == 5

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from penstock.control.spec import Manager
 from penstock.domain.objective import Weights
 from penstock.perf.cost import compiled_interval_cost, interval_cost
 from penstock.simulation.play import run
@@ -47,7 +48,7 @@ def test_many_intervals_cost_what_each_of_them_does() -> None:
 
 def test_a_simulated_slot_is_accounted_by_equation_2() -> None:
     """One replica is late at 170 of 180 tuples/s, so a second is added at once: 2 of 10 are paid for."""
-    spec = OneOperator(policy="threshold-0", infrastructure="A:1", weights=WEIGHTS)
+    spec = OneOperator(operator_policy=Manager("threshold-0"), infrastructure="A:1", weights=WEIGHTS)
     outcome = run(spec, np.array([170.0, 170.0]), with_history=True)
     assert outcome.history is not None
     first, second = 0.5 + 0.3 * 2 / 10 + 0.2, 0.3 * 2 / 10

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.apps.registry import application_entry, applications
 from penstock.compiled import Floats
+from penstock.control.spec import Manager
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -105,14 +106,16 @@ def test_a_diamond_is_as_slow_as_its_slowest_branch() -> None:
 @pytest.mark.parametrize("application", [name for name, one in applications().items() if not one.delays_s])
 def test_every_graph_runs_under_every_kind_of_manager(application: str, walk: Floats) -> None:
     for policy in ("threshold-c", "ql-pds-plus"):
-        outcome = run(OperatorGraph(policy=policy, application=application), walk, with_history=True)
+        outcome = run(
+            OperatorGraph(operator_policy=Manager(policy), application=application), walk, with_history=True
+        )
         assert outcome.slots == walk.size
         assert outcome.history is not None
         assert outcome.history.cost.mean() == pytest.approx(outcome.avg_cost)
 
 
 def test_bounds_and_weights_left_out_are_equal_shares_and_the_specifications(walk: Floats) -> None:
-    spec = OperatorGraph(policy="ql-pds-plus", application="multi-sink")
+    spec = OperatorGraph(operator_policy=Manager("ql-pds-plus"), application="multi-sink")
     graph = application_entry("multi-sink").graph(spec.max_replicas)
     shares = equal_shares(graph, Objective(response_time_s=spec.slo_s))
     usual = run(spec, walk)
@@ -121,7 +124,7 @@ def test_bounds_and_weights_left_out_are_equal_shares_and_the_specifications(wal
 
 
 def test_managers_strive_for_their_own_bounds_and_weights(walk: Floats) -> None:
-    spec = OperatorGraph(policy="vi", application="pipeline", infrastructure="A:1")
+    spec = OperatorGraph(operator_policy=Manager("vi"), application="pipeline", infrastructure="A:1")
     graph = application_entry("pipeline").graph(spec.max_replicas)
     lazy = Weights(performance=0.05, resources=0.05, reconfiguration=0.90)
     usual = run(spec, walk)
@@ -138,7 +141,7 @@ def test_managers_strive_for_their_own_bounds_and_weights(walk: Floats) -> None:
 
 
 def test_a_missing_bound_is_an_error_that_names_the_operator(walk: Floats) -> None:
-    spec = OperatorGraph(policy="ql-pds-plus", application="pipeline")
+    spec = OperatorGraph(operator_policy=Manager("ql-pds-plus"), application="pipeline")
     with pytest.raises(InputError, match="'third'"):
         simulated_graph(
             spec,
@@ -153,7 +156,10 @@ def test_as_published_every_operator_of_an_application_is_timed_at_the_sources_r
     """The diamond's join receives three copies of the stream; the published simulator ignores that."""
     rates = np.full(3, 120.0)
     spec = OperatorGraph(
-        policy="fixed", parameters={"replicas": 4}, application="diamond", infrastructure="A:1", slo_s=1.0
+        operator_policy=Manager("fixed", {"replicas": 4}),
+        application="diamond",
+        infrastructure="A:1",
+        slo_s=1.0,
     )
     ours = run(spec, rates, with_history=True).history
     published = run(replace(spec, as_published=True), rates, with_history=True).history
@@ -167,7 +173,10 @@ def test_as_published_every_operator_of_an_application_is_timed_at_the_sources_r
 def test_the_replicas_of_all_operators_are_counted_once() -> None:
     """Five operators: one replica each in the first slot, four each from then on."""
     spec = OperatorGraph(
-        policy="fixed", parameters={"replicas": 4}, application="diamond", infrastructure="A:1", slo_s=1.0
+        operator_policy=Manager("fixed", {"replicas": 4}),
+        application="diamond",
+        infrastructure="A:1",
+        slo_s=1.0,
     )
     outcome = run(spec, np.full(4, 50.0), with_history=True)
     assert outcome.history is not None
@@ -178,6 +187,8 @@ def test_the_replicas_of_all_operators_are_counted_once() -> None:
 
 
 def test_an_objective_the_fastest_node_cannot_meet_is_refused(walk: Floats) -> None:
-    spec = OperatorGraph(policy="threshold-c", application="pipeline", slo_s=0.0058, infrastructure="A:3")
+    spec = OperatorGraph(
+        operator_policy=Manager("threshold-c"), application="pipeline", slo_s=0.0058, infrastructure="A:3"
+    )
     with pytest.raises(InputError, match=r"path first-second-third takes 5\.897 ms .*speedup 1\.3"):
         run(spec, walk)

@@ -5,6 +5,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from penstock.compiled import Floats
+from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.runtimes.sim.episode import world_of
 from penstock.runtimes.sim.gym import OperatorScalingEnv
@@ -13,7 +14,7 @@ from penstock.simulation.spec import OneOperator
 
 
 def make(rates: Floats) -> OperatorScalingEnv:
-    op = operator_of(OneOperator(policy="fixed", max_replicas=4), rates, rates, 1)
+    op = operator_of(OneOperator(operator_policy=Manager("fixed"), max_replicas=4), rates, rates, 1)
     return OperatorScalingEnv(world=world_of(op), problem=op.problem, rates=rates, first_deployment=0)
 
 

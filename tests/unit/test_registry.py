@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import pytest
 
+from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.policy.knowledge import OperatorKnowledge
 from penstock.policy.parameters import Param, parameters_of
@@ -20,7 +21,7 @@ from penstock.simulation.spec import OneOperator
 RATES = np.random.default_rng(1).uniform(50, 500, 300)
 
 
-FIXED = OneOperator(policy="fixed")
+FIXED = OneOperator(operator_policy=Manager("fixed"))
 
 
 def known_operator(spec: OneOperator = FIXED) -> OperatorKnowledge:
@@ -88,7 +89,7 @@ def test_a_field_named_after_what_is_known_is_filled_with_it() -> None:
 
         def decide(self) -> None: ...
 
-    spec = OneOperator(policy="fixed", max_replicas=7, service_rate=100.0, slo_s=0.2)
+    spec = OneOperator(operator_policy=Manager("fixed"), max_replicas=7, service_rate=100.0, slo_s=0.2)
     made = known_as(Level.OPERATOR, Told).build(known_operator(spec), {"patience": 3})
     assert (made.max_replicas, made.service_time_s, made.max_response_time_s, made.patience) == (
         7,
@@ -125,11 +126,11 @@ def test_as_published_a_policy_has_the_published_default_unless_it_is_set() -> N
 
 
 def test_a_parameter_reaches_the_simulation() -> None:
-    usual = run(OneOperator(policy="threshold-c"), RATES)
-    eager = run(OneOperator(policy="threshold-c", parameters={"threshold": 0.3}), RATES)
+    usual = run(OneOperator(operator_policy=Manager("threshold-c")), RATES)
+    eager = run(OneOperator(operator_policy=Manager("threshold-c", {"threshold": 0.3})), RATES)
     assert eager.mean_replicas > usual.mean_replicas
-    slow = run(OneOperator(policy="ql", parameters={"alpha_floor": 1.0, "epsilon_start": 0.0}), RATES)
-    assert slow.avg_cost != run(OneOperator(policy="ql"), RATES).avg_cost
+    slow = run(OneOperator(operator_policy=Manager("ql", {"alpha_floor": 1.0, "epsilon_start": 0.0})), RATES)
+    assert slow.avg_cost != run(OneOperator(operator_policy=Manager("ql")), RATES).avg_cost
 
 
 def test_a_module_that_is_not_there_or_breaks_is_told_in_one_line(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from penstock.control.spec import Manager
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.play import run
 from penstock.simulation.presets import PAPER, PUBLISHED, Variant, scenario
@@ -14,7 +15,9 @@ TRUE_SERVICE_S = 1 / 180
 
 def told(seed: int, *, as_published: bool) -> tuple[float, list[float]]:
     """Believed over true service time, and believed over true speedups of A:6."""
-    spec = OneOperator(policy="ql-pds-plus", infrastructure="A:6", as_published=as_published)
+    spec = OneOperator(
+        operator_policy=Manager("ql-pds-plus"), infrastructure="A:6", as_published=as_published
+    )
     rates = np.ones(3)
     op = operator_of(spec, rates, rates, seed)
     believed = op.believed
@@ -69,11 +72,11 @@ def test_static_provisioning_is_the_cheapest_that_is_in_time_at_the_peak() -> No
         return busy >= 1 or mean + each * 1.5 * mean**2 / (2 * (1 - busy)) > 0.05
 
     cheapest = min(s * n for s in (1.0, 0.7, 1.3) for n in range(1, 11) if not late(s, n))
-    outcome = run(OneOperator(policy="fixed"), np.array([10.0, peak]))
+    outcome = run(OneOperator(operator_policy=Manager("fixed")), np.array([10.0, peak]))
     assert outcome.resource_cost == pytest.approx(cheapest)
     assert outcome.violations_pct <= 50  # the first slot runs one replica only
 
 
 def test_where_nothing_is_in_time_static_provisioning_comes_closest() -> None:
-    outcome = run(OneOperator(policy="fixed", slo_s=0.001), np.full(4, 300.0))
+    outcome = run(OneOperator(operator_policy=Manager("fixed"), slo_s=0.001), np.full(4, 300.0))
     assert outcome.replicas_by_type == (0.0, 0.0, 10.0)

@@ -11,20 +11,24 @@ from penstock.simulation.hosts import Hosts
 from penstock.simulation.play import run
 from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph, Shift, Simulation
 
-PIPELINE = {"policy": "threshold-c", "application": "pipeline"}
-MANAGED = {**PIPELINE, "application_policy": "grant-all"}
+PIPELINE = {"operator_policy": Manager("threshold-c"), "application": "pipeline"}
+MANAGED = {**PIPELINE, "application_policy": Manager("grant-all")}
 SHIFT, HOSTS = Shift(slot=1, factor=2), Hosts(per_type=4, slots=8, delay_s=0.005)
 
 
 @pytest.mark.parametrize(
     ("kind", "given", "foreign"),
     [
-        (OneOperator, {"policy": "fixed", "application": "pipeline"}, "application"),
-        (OneOperator, {"policy": "fixed", "application_policy": "drs-c"}, "application_policy"),
-        (OneOperator, {"policy": "fixed", "path_slo_s": ((("a",), 0.05),)}, "path_slo_s"),
-        (OneOperator, {"policy": "fixed", "hosts": HOSTS}, "hosts"),
-        (OneOperator, {"policy": "fixed", "threshold": 0.5}, "threshold"),
-        (OperatorGraph, {**PIPELINE, "application_policy": "grant-all"}, "application_policy"),
+        (OneOperator, {"operator_policy": Manager("fixed"), "application": "pipeline"}, "application"),
+        (
+            OneOperator,
+            {"operator_policy": Manager("fixed"), "application_policy": Manager("drs-c")},
+            "application_policy",
+        ),
+        (OneOperator, {"operator_policy": Manager("fixed"), "path_slo_s": ((("a",), 0.05),)}, "path_slo_s"),
+        (OneOperator, {"operator_policy": Manager("fixed"), "hosts": HOSTS}, "hosts"),
+        (OneOperator, {"operator_policy": Manager("fixed"), "threshold": 0.5}, "threshold"),
+        (OperatorGraph, {**PIPELINE, "application_policy": Manager("grant-all")}, "application_policy"),
         (OperatorGraph, {**PIPELINE, "price_shift": SHIFT}, "price_shift"),
         (OperatorGraph, {**PIPELINE, "service_rate": 100.0}, "service_rate"),
         (OperatorGraph, {**PIPELINE, "pause_s": 1.0}, "pause_s"),
@@ -42,8 +46,12 @@ def test_a_field_that_does_not_apply_is_not_there(
 @pytest.mark.parametrize(
     ("kind", "given", "missing"),
     [
-        (OperatorGraph, {"policy": "fixed"}, "application"),
-        (ManagedApplication, {"policy": "fixed", "application_policy": "drs-c"}, "application"),
+        (OperatorGraph, {"operator_policy": Manager("fixed")}, "application"),
+        (
+            ManagedApplication,
+            {"operator_policy": Manager("fixed"), "application_policy": Manager("drs-c")},
+            "application",
+        ),
         (ManagedApplication, PIPELINE, "application_policy"),
     ],
 )
@@ -57,8 +65,16 @@ def test_an_application_is_not_simulated_without_its_name_or_its_manager(
 @pytest.mark.parametrize(
     ("kind", "given", "message"),
     [
-        (OperatorGraph, {"policy": "fixed", "application": "top-routes"}, "application policy only"),
-        (OperatorGraph, {"policy": "fixed", "application": "pipelin"}, "did you mean 'pipeline'"),
+        (
+            OperatorGraph,
+            {"operator_policy": Manager("fixed"), "application": "top-routes"},
+            "application policy only",
+        ),
+        (
+            OperatorGraph,
+            {"operator_policy": Manager("fixed"), "application": "pipelin"},
+            "did you mean 'pipeline'",
+        ),
         (
             ManagedApplication,
             {**MANAGED, "node_policy": Manager(name="sender-initiated")},
@@ -78,10 +94,10 @@ def test_an_application_is_not_simulated_without_its_name_or_its_manager(
             },
             "target_utilisation=1: it must be above 0, below 1",
         ),
-        (ManagedApplication, {**MANAGED, "application_policy": "tuned"}, "no bounds or weights"),
-        (OneOperator, {"policy": "threshold-c", "parameters": {"treshold": 0.5}}, "'threshold'"),
-        (OneOperator, {"policy": "ql", "parameters": {"gamma": 1.0}}, "gamma=1: it must be .*below 1"),
-        (OneOperator, {"policy": "no-such-policy"}, "policy 'no-such-policy': unknown"),
+        (ManagedApplication, {**MANAGED, "application_policy": Manager("tuned")}, "no bounds or weights"),
+        (OneOperator, {"operator_policy": Manager("threshold-c", {"treshold": 0.5})}, "'threshold'"),
+        (OneOperator, {"operator_policy": Manager("ql", {"gamma": 1.0})}, "gamma=1: it must be .*below 1"),
+        (OneOperator, {"operator_policy": Manager("no-such-policy")}, "policy 'no-such-policy': unknown"),
     ],
 )
 def test_what_cannot_be_simulated_is_said_before_anything_runs(
@@ -93,21 +109,31 @@ def test_what_cannot_be_simulated_is_said_before_anything_runs(
 
 def test_a_parameter_may_be_a_number_of_numpys() -> None:
     values: dict[str, Any] = {"replicas": np.int64(2)}
-    spec = OneOperator(policy="fixed", infrastructure="A:1", parameters=values)
+    spec = OneOperator(operator_policy=Manager("fixed", values), infrastructure="A:1")
     assert run(spec, np.full(3, 10.0)).replicas_by_type == (2.0,)
-    OneOperator(policy="threshold-c", parameters={"threshold": np.float64(0.5)})
+    OneOperator(operator_policy=Manager("threshold-c", {"threshold": np.float64(0.5)}))
     with pytest.raises(InputError, match=r"replicas=.*2\.5.*: a whole number is expected"):
-        OneOperator(policy="fixed", parameters={"replicas": np.float64(2.5)})
+        OneOperator(operator_policy=Manager("fixed", {"replicas": np.float64(2.5)}))
 
 
 @pytest.mark.parametrize(
     ("given", "depends"),
     [
-        ({"policy": "threshold-c", "application_policy": "grant-all"}, False),
-        ({"policy": "ql", "application_policy": "grant-all"}, True),
-        ({"policy": "ql", "application_policy": "drs-c"}, False),  # operators have no say
-        ({"policy": "vi", "application_policy": "tuned"}, True),
-        ({"policy": "threshold-c", "application_policy": "drs-c", "hosts": HOSTS}, True),
+        ({"operator_policy": Manager("threshold-c"), "application_policy": Manager("grant-all")}, False),
+        ({"operator_policy": Manager("ql"), "application_policy": Manager("grant-all")}, True),
+        (
+            {"operator_policy": Manager("ql"), "application_policy": Manager("drs-c")},
+            False,
+        ),  # operators have no say
+        ({"operator_policy": Manager("vi"), "application_policy": Manager("tuned")}, True),
+        (
+            {
+                "operator_policy": Manager("threshold-c"),
+                "application_policy": Manager("drs-c"),
+                "hosts": HOSTS,
+            },
+            True,
+        ),
     ],
 )
 def test_a_managed_application_depends_on_the_seed_where_somebody_draws(

@@ -14,6 +14,7 @@ from penstock.control.hierarchy import Managers
 from penstock.control.journal import Entry
 from penstock.control.loop import Controller, first_memory, tick
 from penstock.control.safety_settings import UNGUARDED
+from penstock.control.spec import Manager
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
@@ -54,7 +55,7 @@ def controller_of(policy: OperatorPolicy[Any], node_types: tuple[NodeType, ...])
 def test_the_kernel_and_plain_python_take_the_same_decisions(
     policy: str, infrastructure: str, walk: Floats
 ) -> None:
-    spec = published(policy=policy, infrastructure=infrastructure, max_replicas=6, seed=4)
+    spec = published(operator_policy=Manager(policy), infrastructure=infrastructure, max_replicas=6, seed=4)
     setting, twin, first = plain_twin(spec, walk)
     expected = plain.simulate(setting, twin, walk.tolist(), first)
     outcome = run(spec, walk)
@@ -65,7 +66,7 @@ def test_the_kernel_and_plain_python_take_the_same_decisions(
 
 @pytest.mark.parametrize("policy", ["ql-pds", "ql-pds-plus"])
 def test_the_equations_update_is_the_plain_one_too(policy: str, walk: Floats) -> None:
-    spec = published(policy=policy, max_replicas=6, published_updates=False)
+    spec = published(operator_policy=Manager(policy), max_replicas=6, published_updates=False)
     setting, twin, first = plain_twin(spec, walk)
     expected = plain.simulate(setting, twin, walk.tolist(), first)
     assert round(run(spec, walk).reconfigurations_pct * walk.size / 100) == expected.reconfigurations
@@ -73,22 +74,22 @@ def test_the_equations_update_is_the_plain_one_too(policy: str, walk: Floats) ->
 
 # As published all, and by the mean over replicas of different nodes those that look at it.
 BATCHES = [
-    *(published(policy=policy, max_replicas=6) for policy in entries(Level.OPERATOR)),
+    *(published(operator_policy=Manager(policy), max_replicas=6) for policy in entries(Level.OPERATOR)),
     *(
-        OneOperator(policy=policy, max_replicas=6, first_replica=FirstReplica.CHEAPEST)
+        OneOperator(operator_policy=Manager(policy), max_replicas=6, first_replica=FirstReplica.CHEAPEST)
         for policy in ("threshold-s", "threshold-0", "ds2")
     ),
 ]
 
 
-@pytest.mark.parametrize("spec", BATCHES, ids=lambda spec: f"{spec.policy} {spec.as_published}")
+@pytest.mark.parametrize("spec", BATCHES, ids=lambda spec: f"{spec.operator_policy.name} {spec.as_published}")
 def test_live_decisions_are_those_of_the_batch(spec: OneOperator, walk: Floats) -> None:
     """The control loop, one observation at a time, against the compiled episode."""
     rates = walk[:300]
     batch = run(spec, rates, training=rates, with_history=True)
     _, policy_rng = np.random.default_rng(spec.seed).spawn(2)
     op = operator_of(spec, rates, rates, spec.seed)
-    manager = entry(Level.OPERATOR, spec.policy).build(op, {})
+    manager = entry(Level.OPERATOR, spec.operator_policy.name).build(op, {})
     world = world_of(op, charge_before=spec.variant.charge_before)
     first = first_deployment(op, manager, spec.variant.first_replica)
     simulated = SimulatedOperator("op", world, rates, first)
@@ -114,7 +115,7 @@ def test_a_policy_in_plain_python_runs_in_the_same_simulator(walk: Floats) -> No
                 return Hold("in time"), memory
             return Scale(target=seen.replicas.changed(0, 1), score=1.0, reason="late"), memory + 1
 
-    op = operator_of(published(policy="fixed", max_replicas=6), walk, walk, 1)
+    op = operator_of(published(operator_policy=Manager("fixed"), max_replicas=6), walk, walk, 1)
     simulated = SimulatedOperator("op", world_of(op, charge_before=True), walk[:200], 0)
     controller = controller_of(OneMoreWhenLate(), op.node_types)
     memory = first_memory(controller, seed=1)
@@ -150,18 +151,19 @@ class PlainThreshold:
 @pytest.mark.parametrize(
     "compiled",
     [
-        OneOperator(policy="threshold-0", infrastructure="A:1"),
-        OperatorGraph(policy="threshold-0", infrastructure="A:1", application="diamond"),
+        OneOperator(operator_policy=Manager("threshold-0"), infrastructure="A:1"),
+        OperatorGraph(operator_policy=Manager("threshold-0"), infrastructure="A:1", application="diamond"),
     ],
     ids=["operator", "diamond"],
 )
 def test_a_policy_in_plain_python_has_the_figures_of_its_compiled_twin(
     compiled: Simulation, as_published: bool, walk: Floats
 ) -> None:
-    plain_name = load(Level.OPERATOR, f"{__name__}:PlainThreshold").name
-    compiled = replace(compiled, as_published=as_published, parameters={"threshold": 0.6})
+    plain = Manager(load(Level.OPERATOR, f"{__name__}:PlainThreshold").name, {"threshold": 0.6})
+    known = replace(compiled.operator_policy, parameters=plain.parameters)
+    compiled = replace(compiled, as_published=as_published, operator_policy=known)
     theirs = run(compiled, walk[:400], with_history=True)
-    ours = run(replace(compiled, policy=plain_name), walk[:400], with_history=True)
+    ours = run(replace(compiled, operator_policy=plain), walk[:400], with_history=True)
     assert theirs.reconfigurations_pct > 0
     for figure in fields(ours):
         if figure.name not in ("spec", "seconds", "history"):
@@ -173,7 +175,7 @@ def test_a_policy_in_plain_python_has_the_figures_of_its_compiled_twin(
 def test_a_policy_in_plain_python_remembers_across_a_shift_of_prices() -> None:
     heard.clear()
     name = load(Level.OPERATOR, f"{__name__}:Attentive").name
-    run(OneOperator(policy=name, price_shift=Shift(slot=2, factor=3)), np.full(5, 100.0))
+    run(OneOperator(operator_policy=Manager(name), price_shift=Shift(slot=2, factor=3)), np.full(5, 100.0))
     remembered, times, draws = zip(*heard, strict=True)
     assert remembered == (0, 1, 2, 3, 4)
     assert times == (60.0, 120.0, 180.0, 240.0, 300.0)
@@ -202,7 +204,9 @@ def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> N
     mean, busy = 1 / 180, 170 / 180
     late = mean + 170 * 1.5 * mean**2 / (2 * (1 - busy))
     assert late > 0.05
-    spec = OneOperator(policy="threshold-0", infrastructure="A:1", first_replica=FirstReplica.FIRST)
+    spec = OneOperator(
+        operator_policy=Manager("threshold-0"), infrastructure="A:1", first_replica=FirstReplica.FIRST
+    )
     before = run(replace(spec, as_published=True), rates, with_history=True)
     assert (before.violations_pct, before.reconfigurations_pct) == (50.0, 50.0)
     assert before.resource_cost == (1 + 2) / 2  # charged before the decision
@@ -218,8 +222,8 @@ def test_a_slot_is_judged_by_the_deployment_in_force_and_charged_as_asked() -> N
 @pytest.mark.parametrize(
     "spec",
     [
-        OneOperator(policy="ql-pds", infrastructure="A:2"),
-        OperatorGraph(policy="ql-pds", infrastructure="A:2", application="pipeline"),
+        OneOperator(operator_policy=Manager("ql-pds"), infrastructure="A:2"),
+        OperatorGraph(operator_policy=Manager("ql-pds"), infrastructure="A:2", application="pipeline"),
     ],
     ids=["operator", "pipeline"],
 )
@@ -236,14 +240,16 @@ def test_a_history_adds_up_to_the_outcome(spec: Simulation, as_published: bool, 
 
 def test_the_paper_normalises_by_the_types_on_offer() -> None:
     rates = np.full(10, 10.0)
-    still = OneOperator(policy="fixed", infrastructure="A:3", parameters={"replicas": 1})
+    still = OneOperator(operator_policy=Manager("fixed", {"replicas": 1}), infrastructure="A:3")
     cheapest = run(still, rates)
     assert cheapest.avg_cost == pytest.approx(0.2 * 0.7 / (10 * 1.3))
 
 
 def test_results_do_not_depend_on_the_number_of_threads(walk: Floats) -> None:
     jobs = [
-        (OneOperator(policy=policy, seed=seed), walk, None) for policy in ("ql", "ql-fa") for seed in range(4)
+        (OneOperator(operator_policy=Manager(policy), seed=seed), walk, None)
+        for policy in ("ql", "ql-fa")
+        for seed in range(4)
     ]
 
     def costs(threads: int) -> list[float]:
@@ -254,16 +260,18 @@ def test_results_do_not_depend_on_the_number_of_threads(walk: Floats) -> None:
 
 def test_another_seed_is_another_run_and_the_same_seed_the_same(walk: Floats) -> None:
     def cost(seed: int) -> float:
-        return run(OneOperator(policy="ql", seed=seed), walk).avg_cost
+        return run(OneOperator(operator_policy=Manager("ql"), seed=seed), walk).avg_cost
 
     assert cost(1) == cost(1) != cost(2)
 
 
 def test_prices_that_rise_are_paid_and_known_to_learners() -> None:
     rates = np.full(400, 60.0)
-    calm = run(published(policy="ql-pds"), rates, with_history=True)
+    calm = run(published(operator_policy=Manager("ql-pds")), rates, with_history=True)
     shocked = run(
-        published(policy="ql-pds", price_shift=Shift(slot=200, factor=100)), rates, with_history=True
+        published(operator_policy=Manager("ql-pds"), price_shift=Shift(slot=200, factor=100)),
+        rates,
+        with_history=True,
     )
     assert calm.history is not None
     assert shocked.history is not None
@@ -274,8 +282,12 @@ def test_prices_that_rise_are_paid_and_known_to_learners() -> None:
 
 
 def test_a_plan_made_off_line_does_not_hear_of_new_prices(walk: Floats) -> None:
-    calm = run(published(policy="vi"), walk, with_history=True)
-    shocked = run(published(policy="vi", price_shift=Shift(slot=2000, factor=100)), walk, with_history=True)
+    calm = run(published(operator_policy=Manager("vi")), walk, with_history=True)
+    shocked = run(
+        published(operator_policy=Manager("vi"), price_shift=Shift(slot=2000, factor=100)),
+        walk,
+        with_history=True,
+    )
     assert calm.history is not None
     assert shocked.history is not None
     assert calm.history.replicas.tolist() == shocked.history.replicas.tolist()
@@ -284,7 +296,9 @@ def test_a_plan_made_off_line_does_not_hear_of_new_prices(walk: Floats) -> None:
 
 def test_ten_node_types_with_twenty_replicas_run_on_hashed_tables(walk: Floats) -> None:
     for policy in ("ql", "ql-pds", "ql-pds-plus", "threshold-c", "ql-fa"):
-        outcome = run(OneOperator(policy=policy, infrastructure="A:10", max_replicas=20), walk)
+        outcome = run(
+            OneOperator(operator_policy=Manager(policy), infrastructure="A:10", max_replicas=20), walk
+        )
         assert outcome.slots == walk.size
         assert 0 < outcome.avg_cost < 1
 
@@ -292,7 +306,7 @@ def test_ten_node_types_with_twenty_replicas_run_on_hashed_tables(walk: Floats) 
 @pytest.mark.parametrize("rates", [[1.0, np.nan], [-1.0], [], [[1.0, 2.0]]])
 def test_what_is_no_trace_is_refused_in_python_too(rates: list[float]) -> None:
     with pytest.raises(InputError, match="trace 'rates'"):
-        run(OneOperator(policy="threshold-c"), np.array(rates))
+        run(OneOperator(operator_policy=Manager("threshold-c")), np.array(rates))
 
 
 def summed(setting: plain.Setting, *, node_type: int, high: float, low: float) -> plain.Policy:
@@ -318,7 +332,7 @@ def test_with_mixed_node_types_the_threshold_scales_in_by_the_sum_over_replicas(
     policy: str, node_type: int, walk: Floats
 ) -> None:
     """Speedups 1, .7 and 1.3; the first replica is of type 0 and stays."""
-    spec = OneOperator(policy=policy, max_replicas=6, first_replica=FirstReplica.FIRST)
+    spec = OneOperator(operator_policy=Manager(policy), max_replicas=6, first_replica=FirstReplica.FIRST)
     setting, worst, first = plain_twin(spec, walk)
     twin = summed(setting, node_type=node_type, high=0.7, low=0.75 * 0.7)
     expected = plain.simulate(setting, twin, walk.tolist(), first)

@@ -30,7 +30,7 @@ from penstock.simulation.sweep import (
 RATES = np.abs(np.random.default_rng(5).normal(300, 100, 400)).round()
 WORKLOAD = SweptTrace(trace="small", rates=RATES, training=RATES)
 CELLS = grid(
-    OneOperator(policy="fixed"),
+    OneOperator(operator_policy=Manager("fixed")),
     WORKLOAD,
     policies=(Manager(name="threshold-c"), Manager(name="ql")),
     infrastructures=("A:3", "B:3"),
@@ -64,7 +64,7 @@ def test_a_cell_s_name_changes_with_its_specification_and_its_trace() -> None:
     other = SweptTrace(trace="small", rates=RATES + 1, training=RATES)
     assert Cell(spec=cell.spec, trace="renamed", workload=cell.workload).name == cell.name
     assert Cell(spec=cell.spec, trace="small", workload=other.digest).name != cell.name
-    eager = replace(cell.spec, parameters={"beta": 0.5})
+    eager = replace(cell.spec, operator_policy=replace(cell.spec.operator_policy, parameters={"beta": 0.5}))
     assert Cell(spec=eager, trace="small", workload=cell.workload).name not in {each.name for each in CELLS}
 
 
@@ -78,8 +78,13 @@ def test_the_table_holds_the_numbers_and_the_whole_specification(tmp_path: Path)
         assert row["violations_pct"] == alone.violations_pct
         assert row["replicas_by_type"] == list(alone.replicas_by_type)
         spec = json.loads(row["spec"])
-        assert (spec["policy"], spec["infrastructure"], spec["max_replicas"], spec["seed"]) == (
-            cell.spec.policy,
+        assert (
+            spec["operator_policy"]["name"],
+            spec["infrastructure"],
+            spec["max_replicas"],
+            spec["seed"],
+        ) == (
+            cell.spec.operator_policy.name,
             cell.spec.infrastructure,
             cell.spec.max_replicas,
             cell.spec.seed,
@@ -106,7 +111,7 @@ def test_an_interrupted_sweep_started_again_does_only_the_rest(tmp_path: Path) -
 
 
 def test_a_failed_cell_is_told_with_its_error_and_tried_again_next_time(tmp_path: Path) -> None:
-    eleven_of_ten = OneOperator(policy="fixed", parameters={"replicas": 11})  # known when it is built
+    eleven_of_ten = OneOperator(operator_policy=Manager("fixed", {"replicas": 11}))  # known when it is built
     broken = Cell(spec=eleven_of_ten, trace="small", workload=WORKLOAD.digest)
     for _ in range(2):
         failed = sweep([broken, *CELLS], one_by_one, tmp_path / "table")

@@ -11,6 +11,7 @@ from penstock.bench.figure import Figure
 from penstock.compiled import Floats
 from penstock.control.loop import tick
 from penstock.control.ports import Unwritten
+from penstock.control.spec import Manager
 from penstock.simulation.managed import ready
 from penstock.simulation.play import run
 from penstock.simulation.spec import ManagedApplication
@@ -19,13 +20,23 @@ _SLOTS, _LIVE_SLOTS, _REPEATS = 3_000, 300, 2
 
 APPLICATIONS = (
     ManagedApplication(
-        policy="threshold-c", application="diamond", application_policy="token-bucket", slo_s=0.3
+        operator_policy=Manager("threshold-c"),
+        application="diamond",
+        application_policy=Manager("token-bucket"),
+        slo_s=0.3,
     ),
     ManagedApplication(
-        policy="ql-pds-plus", application="diamond", application_policy="grant-all", slo_s=0.3
+        operator_policy=Manager("ql-pds-plus"),
+        application="diamond",
+        application_policy=Manager("grant-all"),
+        slo_s=0.3,
     ),
     ManagedApplication(
-        policy="fixed", application="pipeline", application_policy="drs-c", infrastructure="A:2", slo_s=0.3
+        operator_policy=Manager("fixed"),
+        application="pipeline",
+        application_policy=Manager("drs-c"),
+        infrastructure="A:2",
+        slo_s=0.3,
     ),
 )
 

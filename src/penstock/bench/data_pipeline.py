@@ -195,7 +195,10 @@ def tables_2_to_5() -> tuple[list[Cell], dict[str, SweptTrace]]:
         workload = _workload(trace)
         settings = WORKLOADS[name]
         base = OneOperator(
-            policy="fixed", service_rate=settings.service_rate, max_rate=settings.max_rate, as_published=True
+            operator_policy=Manager("fixed"),
+            service_rate=settings.service_rate,
+            max_rate=settings.max_rate,
+            as_published=True,
         )
         workloads[workload.digest] = workload
         cells += grid(

@@ -13,6 +13,7 @@ from penstock.bench.applications import application_figures
 from penstock.bench.figure import Figure
 from penstock.bench.startup import startup_figures
 from penstock.compiled import Floats
+from penstock.control.spec import Manager
 from penstock.data.synthetic import day_and_week
 from penstock.papers import mdp_pipeline
 from penstock.policy.operator.value_iteration import ValueIteration
@@ -52,7 +53,7 @@ def run_benchmarks(*, threads: int, stage: Callable[[str], None]) -> Iterator[Fi
 
 def _speed(rates: Floats) -> Iterator[Figure]:
     for policy, least in (("threshold-c", 12e6), ("ql", 5e6), ("ql-pds", 8e6), ("ql-pds-plus", 8e6)):
-        spec = OneOperator(policy=policy, as_published=True)
+        spec = OneOperator(operator_policy=Manager(policy), as_published=True)
         compiled_rate = max(run(spec, rates).slots_per_s for _ in range(_REPEATS))
         plain_rate = max(_plain_slots_per_s(spec, rates[:_PLAIN_SLOTS]) for _ in range(_REPEATS))
         yield Figure(
@@ -95,11 +96,11 @@ def plain_twin(spec: OneOperator, rates: Floats) -> tuple[plain.Setting, plain.P
         gamma=0.99,
     )
     first = tuple(int(index == 0) for index in range(len(op.node_types)))
-    if spec.policy == "ql":
+    if spec.operator_policy.name == "ql":
         return setting, plain.QLearning(setting, policy_rng), first
-    if spec.policy == "ql-pds":
+    if spec.operator_policy.name == "ql-pds":
         return setting, plain.PdsLearning(setting, as_published=spec.updates_as_published), first
-    if spec.policy == "ql-pds-plus":
+    if spec.operator_policy.name == "ql-pds-plus":
         believed = op.believed
         guess = replace(
             setting,
@@ -120,14 +121,17 @@ def plain_twin(spec: OneOperator, rates: Floats) -> tuple[plain.Setting, plain.P
         "threshold-c": setting.prices.index(min(setting.prices)),
         "threshold-s": setting.speedups.index(max(setting.speedups)),
         "threshold-0": 0,
-    }[spec.policy]
-    policy = spec.operator_policy.entry(Level.OPERATOR).build(op, spec.parameters)
+    }[spec.operator_policy.name]
+    policy = spec.operator_policy.entry(Level.OPERATOR).build(op, spec.operator_policy.parameters)
     high, low = policy.threshold, policy.beta * policy.threshold
     return setting, plain.threshold(setting, node_type=node_type, high=high, low=low), first
 
 
 def _parallel(rates: Floats, threads: int) -> Figure:
-    jobs = [(OneOperator(policy="ql", seed=seed, as_published=True), rates, None) for seed in range(1, 11)]
+    jobs = [
+        (OneOperator(operator_policy=Manager("ql"), seed=seed, as_published=True), rates, None)
+        for seed in range(1, 11)
+    ]
 
     def seconds(workers: int) -> float:
         began = time.perf_counter()
@@ -142,7 +146,7 @@ def _parallel(rates: Floats, threads: int) -> Figure:
 
 def _planning(rates: Floats) -> Iterator[Figure]:
     for types, most in ((3, 0.3), (6, 5.0)):
-        spec = OneOperator(policy="vi", infrastructure=f"A:{types}", as_published=True)
+        spec = OneOperator(operator_policy=Manager("vi"), infrastructure=f"A:{types}", as_published=True)
         op = operator_of(spec, rates, rates[-TRAINING_SLOTS:], 1)
         policy = ValueIteration(
             node_types=op.node_types,
@@ -188,6 +192,8 @@ def _large() -> Iterator[Figure]:
 
 def _large_run(policy: str) -> tuple[float, float]:
     rates = day_and_week(slots=SLOTS, seed=1).rates
-    spec = OneOperator(policy=policy, infrastructure="A:10", max_replicas=20, as_published=True)
+    spec = OneOperator(
+        operator_policy=Manager(policy), infrastructure="A:10", max_replicas=20, as_published=True
+    )
     outcome = run(spec, rates)
     return outcome.slots_per_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

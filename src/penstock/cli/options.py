@@ -182,7 +182,7 @@ class Inputs:
         """One of the three things that can be simulated; what does not apply to it is an error."""
         from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph
 
-        common = {**self.common, "policy": policy.name, "parameters": policy.parameters, "seed": seed}
+        common = {**self.common, "operator_policy": policy, "seed": seed}
         if self.application is None:
             return OneOperator(**common, **self.of_operator)
         common |= {"application": self.application, "path_slo_s": self.path_slo_s}
@@ -191,8 +191,7 @@ class Inputs:
         return ManagedApplication(
             **common,
             **self.under_manager,
-            application_policy=application_policy.name,
-            application_parameters=application_policy.parameters,
+            application_policy=application_policy,
         )
 
 

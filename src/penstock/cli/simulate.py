@@ -12,6 +12,7 @@ from penstock.domain.errors import InputError
 from penstock.files import check_can_write, write_whole
 
 if TYPE_CHECKING:
+    from penstock.control.spec import Manager
     from penstock.domain.trace import Trace
     from penstock.simulation.result import SimulationResult
 
@@ -129,14 +130,15 @@ def _speed(slots_per_s: float) -> str:
 def as_json(result: "SimulationResult", trace: "Trace") -> dict[str, Any]:
     """What others script against."""
     spec = result.spec
+    above: Manager | None = getattr(spec, "application_policy", None)
     return {
-        "policy": spec.policy if spec.operators_decide else None,
-        "parameters": dict(spec.parameters) if spec.operators_decide else {},
+        "policy": spec.operator_policy.name if spec.operators_decide else None,
+        "parameters": dict(spec.operator_policy.parameters) if spec.operators_decide else {},
         "trace": trace.name,
         "infrastructure": spec.infrastructure,
         "application": getattr(spec, "application", None),
-        "application_policy": getattr(spec, "application_policy", None),
-        "application_parameters": dict(getattr(spec, "application_parameters", {})),
+        "application_policy": None if above is None else above.name,
+        "application_parameters": {} if above is None else dict(above.parameters),
         "max_replicas": spec.max_replicas,
         "slo_ms": spec.slo_s * 1000,
         "seed": spec.seed,

@@ -123,7 +123,7 @@ def sweep(
 def _shown(cell: "Cell") -> str:
     spec = cell.spec
     where = f"{spec.infrastructure}, {spec.max_replicas} replicas"
-    return f"{spec.policy} on {cell.trace}, {where}, seed {spec.seed}"
+    return f"{spec.operator_policy.name} on {cell.trace}, {where}, seed {spec.seed}"
 
 
 def _whole(text: str) -> int:

@@ -15,12 +15,12 @@ from penstock.domain.objective import Objective, Weights
 from penstock.perf.latency import naive_shares
 from penstock.perf.traffic import visits
 from penstock.policy.parameters import Value
-from penstock.policy.registry import Entry, Level, entry
+from penstock.policy.registry import Entry, Level, entry, known_as, load
 
 GRANT_ALL = "grant-all"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Manager:
     """A policy by name, with the parameters that differ from its defaults."""
 
@@ -36,6 +36,17 @@ class Manager:
         found = entry(level, self.name)
         found.checked(self.parameters)
         return found
+
+
+Policy = str | type | Manager  # as a program names one: a name, `module:Class`, or the class itself
+
+
+def manager_of(level: Level, policy: Policy, parameters: Mapping[str, Value] | None = None) -> Manager:
+    """Any way to name a policy, checked; parameters come on top of those of a Manager."""
+    given = policy if isinstance(policy, Manager) else Manager(known_as(level, policy).name)
+    manager = Manager(given.name, {**given.parameters, **(parameters or {})})
+    load(level, manager.name).checked(manager.parameters)
+    return manager
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

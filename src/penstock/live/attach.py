@@ -18,7 +18,7 @@ from penstock.control.loop import Controller, ControllerMemory, tick
 from penstock.control.plan import Plan
 from penstock.control.ports import Unwritten
 from penstock.control.safety_settings import SafetySettings
-from penstock.control.spec import ControllerSpec, Manager, OperatorSpec
+from penstock.control.spec import ControllerSpec, OperatorSpec, Policy, manager_of
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -29,7 +29,7 @@ from penstock.domain.request import Migrate, Verdict
 from penstock.journal_file import JournalFile
 from penstock.live.controlling import Tape
 from penstock.policy.parameters import Value
-from penstock.policy.registry import Level, entries, known_as
+from penstock.policy.registry import Level, entries
 from penstock.runtimes.spark.executors import Executor, executors
 from penstock.runtimes.spark.measures import skew, utilisations, waits
 
@@ -170,7 +170,7 @@ def attach(
     query: "StreamingQuery",
     *,
     objective: Objective,
-    policy: str | type = "threshold-c",
+    policy: Policy = "threshold-c",
     parameters: Mapping[str, Value] | None = None,
     max_replicas: int = 10,
     interval_s: float = 10.0,
@@ -185,7 +185,7 @@ def attach(
         raise InputError("attach: spark.dynamicAllocation.enabled is true; it would undo every decision")
     if objective.response_time_s is None:
         raise InputError("attach: the objective has no response time")
-    manager = Manager(name=known_as(Level.OPERATOR, policy).name, parameters=parameters or {})
+    manager = manager_of(Level.OPERATOR, policy, parameters)
     if manager.entry(Level.OPERATOR).traits.needs_model:
         model_free = [name for name, one in entries(Level.OPERATOR).items() if not one.traits.needs_model]
         raise InputError(

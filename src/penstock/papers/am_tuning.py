@@ -10,6 +10,7 @@ from numpy.random import Generator
 
 from penstock.apps.registry import application_entry
 from penstock.compiled import Floats
+from penstock.control.spec import Manager
 from penstock.domain.application import Application
 from penstock.domain.objective import Objective
 from penstock.papers.claims import Chart, Claim, Findings, Progress, Series, Traces
@@ -91,7 +92,7 @@ class TuningCell:
     @property
     def spec(self) -> OperatorGraph:
         return OperatorGraph(
-            policy="ql-pds-plus",
+            operator_policy=Manager("ql-pds-plus"),
             infrastructure=f"A:{self.node_types}",
             slo_s=self.slo_s,
             application=self.application,

@@ -8,6 +8,7 @@ from importlib.resources import files
 import numpy as np
 
 from penstock.compiled import Floats
+from penstock.control.spec import Manager
 from penstock.papers.claims import Claim, Progress, Traces, shown_like
 from penstock.simulation.play import Job, run_all
 from penstock.simulation.presets import WORKLOADS
@@ -109,7 +110,7 @@ def _table_rows(traces: Traces) -> Iterator[_Pending]:
         jobs: tuple[Job, ...] = tuple(
             (
                 OneOperator(
-                    policy=row.policy,
+                    operator_policy=Manager(row.policy),
                     infrastructure=f"{printed['infrastructure']}:{printed['node_types']}",
                     max_replicas=int(printed["max_replicas"]),
                     service_rate=workload.service_rate,
@@ -167,28 +168,28 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
             ".0329",
             0.02,
             "P from the last month",
-            OneOperator(policy="vi", infrastructure="A:1", as_published=True),
+            OneOperator(operator_policy=Manager("vi"), infrastructure="A:1", as_published=True),
         ),
         (
             "A:3/VI",
             ".0329",
             0.02,
             "P from the last month",
-            OneOperator(policy="vi", infrastructure="A:3", as_published=True),
+            OneOperator(operator_policy=Manager("vi"), infrastructure="A:3", as_published=True),
         ),
         (
             "B:3/VI",
             ".0028",
             0.02,
             "P from the last month",
-            OneOperator(policy="vi", infrastructure="B:3", as_published=True),
+            OneOperator(operator_policy=Manager("vi"), infrastructure="B:3", as_published=True),
         ),
         (
             "A:1/model-based",
             ".0336",
             0.02,
             "without the published slip of deciding at the wrong level after an update (.0334 without it)",
-            OneOperator(policy="model-based", infrastructure="A:1", as_published=True),
+            OneOperator(operator_policy=Manager("model-based"), infrastructure="A:1", as_published=True),
         ),
         *(
             (
@@ -197,7 +198,10 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
                 _EXACT,
                 "the equation's update in the published world",
                 OneOperator(
-                    policy="ql-pds", infrastructure=where, as_published=True, published_updates=False
+                    operator_policy=Manager("ql-pds"),
+                    infrastructure=where,
+                    as_published=True,
+                    published_updates=False,
                 ),
             )
             for where, printed in (("A:3", ".0754"), ("B:3", ".0357"))
@@ -208,7 +212,7 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
                 printed,
                 tolerance,
                 note,
-                OneOperator(policy=policy, infrastructure="A:3", as_published=True),
+                OneOperator(operator_policy=Manager(policy), infrastructure="A:3", as_published=True),
             )
             for policy, printed, tolerance, note in (
                 ("drs-c", ".5302", _EXACT, ""),

@@ -7,15 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.apps.registry import load_application
-from penstock.control.spec import Manager
+from penstock.control.spec import Policy, manager_of
 from penstock.domain.errors import InputError
 from penstock.policy.parameters import Value
-from penstock.policy.registry import Level, known_as
+from penstock.policy.registry import Level
 from penstock.simulation.play import run, run_all
 from penstock.simulation.result import SimulationResult
 from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph, Simulation
-
-Policy = str | type  # a name, `module:Class`, or the class itself
 
 
 def simulation_of(
@@ -37,19 +35,18 @@ def simulation_of(
     if application is not None:
         load_application(application)
     given: dict[str, Any] = {
-        "policy": known_as(Level.OPERATOR, policy).name,
-        "parameters": dict(parameters or {}),
+        "operator_policy": manager_of(Level.OPERATOR, policy, parameters),
         **({} if application is None else {"application": application}),
         **(
             {}
             if application_policy is None
-            else {"application_policy": known_as(Level.APPLICATION, application_policy).name}
+            else {"application_policy": manager_of(Level.APPLICATION, application_policy)}
         ),
         **settings,
     }
     for name in given:
         if name not in kind.__dataclass_fields__:
-            known = ", ".join(field for field in kind.__dataclass_fields__ if field not in ("policy",))
+            known = ", ".join(field for field in kind.__dataclass_fields__ if field != "operator_policy")
             raise InputError(f"simulate: '{name}' does not apply here; what does: {known}")
     return kind(**given)
 
@@ -63,7 +60,7 @@ def simulated(
 
 def compared(
     rates: npt.ArrayLike,
-    policies: Sequence[Policy | Manager],
+    policies: Sequence[Policy],
     *,
     seeds: int,
     threads: int,
@@ -74,10 +71,7 @@ def compared(
     from dataclasses import replace
 
     slots = _rates(rates)
-    specs = []
-    for one in policies:
-        named = one if isinstance(one, Manager) else Manager(name=known_as(Level.OPERATOR, one).name)
-        specs.append(simulation_of(named.name, parameters=named.parameters, **settings))
+    specs = [simulation_of(policy, **settings) for policy in policies]
     jobs = [
         (replace(spec, seed=seed), slots, None)
         for spec in specs

@@ -140,13 +140,13 @@ def _managers(world: _World) -> ControllerSpec:
     """Who decides, with bounds and weights tuned beforehand where the Application Manager does that."""
     spec = world.spec
     check_application_policy(
-        spec.manager,
+        spec.application_policy,
         world.application,
         scenario(spec.infrastructure, spec.variant).infrastructure.node_types,
         where=f"infrastructure '{spec.infrastructure}'",
         delays_s=world.entry.delays_s,
     )
-    tunes = spec.manager.entry(Level.APPLICATION).traits.tunes
+    tunes = spec.application_policy.entry(Level.APPLICATION).traits.tunes
     chosen = tuned_configuration(world) if tunes else None
     usual = _usual_bounds(world)
     managers = managers_of(
@@ -159,7 +159,7 @@ def _managers(world: _World) -> ControllerSpec:
         managers,
         # What cannot be replicated needs no manager.
         operators=tuple(one for one in managers.operators if one.max_replicas > 1) or managers.operators,
-        application_policy=spec.manager,
+        application_policy=spec.application_policy,
         node_policy=spec.node_policy,
         delays_s=world.entry.delays_s,
         application_period_s=SLOT_S,
@@ -181,7 +181,9 @@ def tuned_configuration(world: _World) -> Configuration:
     objective = known.queueing_objective
     spec = replace(world.spec, path_slo_s=tuple(objective.per_path_s.items()))
     limit_s = min(objective.for_path(path) for path in application.paths)
-    manager = spec.manager.entry(Level.APPLICATION).build(known, spec.application_parameters)
+    manager = spec.application_policy.entry(Level.APPLICATION).build(
+        known, spec.application_policy.parameters
+    )
     settings = manager if isinstance(manager, SelfTuning) else SelfTuning()
 
     def play(chosen: Configuration, rates: Floats) -> Behaviour:

@@ -40,7 +40,7 @@ def run_operator(
     """Simulate one operator under its policy."""
     _, policy_rng = np.random.default_rng(spec.seed).spawn(2)
     known = operator_of(spec, rates, training, spec.seed)
-    policy = spec.operator_policy.entry(Level.OPERATOR).build(known, spec.parameters)
+    policy = spec.operator_policy.entry(Level.OPERATOR).build(known, spec.operator_policy.parameters)
     memory = policy.initial()
     here = first_deployment(known, policy, spec.variant.first_replica)
     totals = no_totals(len(known.node_types))

@@ -4,7 +4,6 @@ Each is complete: the same specification gives the same numbers. What does not a
 them is not a field of it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeAlias
@@ -14,7 +13,6 @@ from penstock.control.spec import Manager, check_tunable, who_decides
 from penstock.domain.application import Path
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights
-from penstock.policy.parameters import Value
 from penstock.policy.registry import Level
 from penstock.simulation.hosts import Hosts
 from penstock.simulation.presets import (
@@ -48,8 +46,7 @@ class Shift:
 class Setting:
     """What every simulation has: Operator Managers, an infrastructure, an objective and chance."""
 
-    policy: str
-    parameters: Mapping[str, Value] = field(default_factory=dict)  # of that policy, where not the defaults
+    operator_policy: Manager
     infrastructure: str = "A:3"
     max_replicas: int = 10
     slo_s: float = 0.050
@@ -62,7 +59,7 @@ class Setting:
     first_replica: FirstReplica | None = None
 
     def __post_init__(self) -> None:
-        _ = self.operator_policy  # a name or a parameter that is not there
+        self.operator_policy.entry(Level.OPERATOR)  # a name or a parameter that is not there
         if self.max_replicas < 1:
             raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
         if not 0 < self.slo_s < inf:
@@ -78,12 +75,6 @@ class Setting:
         family_and_count(self.infrastructure)
 
     @property
-    def operator_policy(self) -> Manager:
-        manager = Manager(name=self.policy, parameters=self.parameters)
-        manager.entry(Level.OPERATOR)
-        return manager
-
-    @property
     def objective(self) -> Objective:
         return Objective(response_time_s=self.slo_s, weights=self.weights)
 
@@ -93,7 +84,7 @@ class Setting:
         variant = PUBLISHED if self.as_published else PAPER
         if self.as_published:
             family, count = family_and_count(self.infrastructure)
-            first = published_first_replica(family, count, self.policy)
+            first = published_first_replica(family, count, self.operator_policy.name)
             variant = replace(variant, first_replica=first)
         if self.first_replica is not None:
             variant = replace(variant, first_replica=self.first_replica)
@@ -115,7 +106,7 @@ class Setting:
     @property
     def label(self) -> str:
         """A short name for who manages."""
-        return self.policy
+        return self.operator_policy.name
 
 
 def _has_chance(operator_policy: Manager) -> bool:
@@ -172,15 +163,14 @@ class OperatorGraph(_Application):
 class ManagedApplication(_Application):
     """An application under its Application Manager; a change pauses it, and replicas may have places."""
 
-    application_policy: str
-    application_parameters: Mapping[str, Value] = field(default_factory=dict)
+    application_policy: Manager
     pause_s: float = 10.0  # that a reconfiguration takes
     hosts: Hosts | None = None  # nodes to place replicas on
     node_policy: Manager | None = None  # of those nodes
 
     def __post_init__(self) -> None:
         _Application.__post_init__(self)
-        check_tunable(self.operator_policy, self.manager)
+        check_tunable(self.operator_policy, self.application_policy)
         if not 0 <= self.pause_s < inf:
             raise InputError(f"pause of {self.pause_s:g} s; it cannot be negative or endless")
         if self.node_policy is not None:
@@ -189,25 +179,19 @@ class ManagedApplication(_Application):
             self.node_policy.entry(Level.NODE)
 
     @property
-    def manager(self) -> Manager:
-        manager = Manager(name=self.application_policy, parameters=self.application_parameters)
-        manager.entry(Level.APPLICATION)
-        return manager
-
-    @property
     def operators_decide(self) -> bool:
-        return not self.manager.entry(Level.APPLICATION).traits.decides_itself
+        return not self.application_policy.entry(Level.APPLICATION).traits.decides_itself
 
     @property
     def depends_on_seed(self) -> bool:
         if self.hosts is not None:  # they are scattered by chance
             return True
-        chance = self.manager.entry(Level.APPLICATION).traits.chance
+        chance = self.application_policy.entry(Level.APPLICATION).traits.chance
         return self.operators_decide and (chance or _has_chance(self.operator_policy))
 
     @property
     def label(self) -> str:
-        return who_decides(self.policy, self.application_policy)
+        return who_decides(self.operator_policy.name, self.application_policy.name)
 
 
 Simulation: TypeAlias = OneOperator | OperatorGraph | ManagedApplication

@@ -109,8 +109,7 @@ def grid(
     specs = [
         replace(
             base,
-            policy=policy.name,
-            parameters=policy.parameters,
+            operator_policy=policy,
             infrastructure=infrastructure,
             max_replicas=replicas,
         )
@@ -232,6 +231,7 @@ def _row(result: FinishedCell) -> dict[str, Any]:
         "trace": cell.trace,
         "workload_sha256": cell.workload,
         "spec": spec_text(cell.spec),
+        "policy": cell.spec.operator_policy.name,
         **{name: scalars[name] for name in _COLUMNS},
         **{f"weight_{name}": value for name, value in plain["weights"].items()},
         **{f"parameter_{name}": value for name, value in values.items()},
@@ -248,12 +248,11 @@ def effective_parameters(spec: OneOperator) -> dict[str, Any]:
         name: None if parameter.default is USUAL else parameter.default
         for name, parameter in found.parameters.items()
     }
-    return {**defaults, **published, **spec.parameters}
+    return {**defaults, **published, **spec.operator_policy.parameters}
 
 
 # Fields of a specification that are never left open, and so make columns of one type.
 _COLUMNS = (
-    "policy",
     "infrastructure",
     "max_replicas",
     "seed",

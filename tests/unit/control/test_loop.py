@@ -17,6 +17,7 @@ from penstock.control.orders import Order, Override, Pause
 from penstock.control.replay import replay
 from penstock.control.safety_settings import UNGUARDED, SafetySettings
 from penstock.control.saved import as_plain, of_plain, restored, saved
+from penstock.control.spec import Manager
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
@@ -224,9 +225,9 @@ def test_operator_managers_run_at_their_own_pace() -> None:
 
 
 def simulated(policy: str, rates: Floats) -> tuple[Controller, ControllerMemory, SimulatedOperator]:
-    spec = OneOperator(policy=policy, max_replicas=5, seed=3)
+    spec = OneOperator(operator_policy=Manager(policy), max_replicas=5, seed=3)
     known = operator_of(spec, rates, rates, seed=2)
-    manager = spec.operator_policy.entry(Level.OPERATOR).build(known, spec.parameters)
+    manager = spec.operator_policy.entry(Level.OPERATOR).build(known, spec.operator_policy.parameters)
     controller = Controller(
         managers=Managers(
             operators={"op": manager},

@@ -5,8 +5,8 @@ import pytest
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.request import Migrate, ScaleIn, ScaleOut
-from penstock.reconfigure.protocol import change_of, outstanding, settled, step
 from penstock.reconfigure.method import Method
+from penstock.reconfigure.protocol import change_of, outstanding, settled, step
 from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,

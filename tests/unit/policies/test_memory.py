@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.compiled import Floats
+from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.perf.deployments import with_types
 from penstock.policy.kernel import CompiledPolicy
@@ -16,13 +17,13 @@ from penstock.policy.registry import Level
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.spec import OneOperator
 
-SPEC = OneOperator(policy="ql-pds-plus", max_replicas=4)
+SPEC = OneOperator(operator_policy=Manager("ql-pds-plus"), max_replicas=4)
 
 
 def built(spec: OneOperator = SPEC, rates: Floats | None = None) -> CompiledPolicy[Any]:
     rates = np.full(50, 300.0) if rates is None else rates
     policy: CompiledPolicy[Any] = spec.operator_policy.entry(Level.OPERATOR).build(
-        operator_of(spec, rates, rates, 1), spec.parameters
+        operator_of(spec, rates, rates, 1), spec.operator_policy.parameters
     )
     return policy
 
@@ -57,7 +58,7 @@ def test_a_restored_memory_hears_of_new_prices() -> None:
 
 
 def test_hashed_tables_come_back_as_large_as_they_had_grown() -> None:
-    policy = built(replace(SPEC, infrastructure="A:10", max_replicas=20, policy="ql-pds"))
+    policy = built(replace(SPEC, infrastructure="A:10", max_replicas=20, operator_policy=Manager("ql-pds")))
     saved = learned(policy.initial())
     grown = {name: np.concatenate([array, array]) for name, array in saved.items() if "values.v." in name}
     assert grown
@@ -69,9 +70,9 @@ def test_hashed_tables_come_back_as_large_as_they_had_grown() -> None:
 def test_a_memory_of_another_problem_or_policy_is_refused() -> None:
     saved = learned(built().initial())
     with pytest.raises(InputError, match="does not fit"):
-        with_learned(built(replace(SPEC, policy="ql")).initial(), saved)
+        with_learned(built(replace(SPEC, operator_policy=Manager("ql"))).initial(), saved)
     with pytest.raises(InputError, match="other node types, replicas or levels"):
         with_learned(
-            built(replace(SPEC, policy="ql", infrastructure="A:2")).initial(),
-            learned(built(replace(SPEC, policy="ql")).initial()),
+            built(replace(SPEC, operator_policy=Manager("ql"), infrastructure="A:2")).initial(),
+            learned(built(replace(SPEC, operator_policy=Manager("ql"))).initial()),
         )
