@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from penstock.live.attach import Attached
     from penstock.live.run import LiveRun as LiveRun
     from penstock.live.settings import LiveSettings as LiveSettings
+    from penstock.live.settings import controller_for as controller_for
     from penstock.policy.kernel import CompiledPolicy as CompiledPolicy
     from penstock.policy.kernel import Seen as Seen
     from penstock.policy.kernel import step_of as step_of
@@ -88,6 +89,7 @@ _HOMES = {
     "Verdict": "penstock.domain.request",
     "Weights": "penstock.domain.objective",
     "application_policy": "penstock.policy.registry",
+    "controller_for": "penstock.live.settings",
     "operator_policy": "penstock.policy.registry",
     "step_of": "penstock.policy.kernel",
 }
@@ -122,6 +124,7 @@ __all__ = [
     "application_policy",
     "attach",
     "compare",
+    "controller_for",
     "operator_policy",
     "policies",
     "simulate",
@@ -155,7 +158,8 @@ def attach(
 
     The query is not touched: its application gets more or fewer executors, from what Spark reports
     of it. `advise=True` decides and explains, and changes nothing. `policy` is a name, `module:Class`
-    or a class of your own, `parameters` what differs from its defaults. `stop()` on what is returned leaves the query as it is. docs/spark.md.
+    or a class of your own, `parameters` what differs from its defaults. `stop()` on what is returned
+    leaves the query as it is. docs/spark.md.
 
         attached = penstock.attach(spark, query, objective=penstock.Objective(response_time_s=5))
     """

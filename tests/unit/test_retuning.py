@@ -25,7 +25,7 @@ from penstock.control.journal import (
 from penstock.control.replay import replay
 from penstock.control.safety_settings import UNGUARDED
 from penstock.control.saved import as_plain, saved
-from penstock.control.spec import ControllerSpec, Manager, needs_model, operator_specs
+from penstock.control.spec import ControllerSpec, Manager, operator_specs
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Decision, Scale
 from penstock.domain.deployment import Replicas
@@ -38,10 +38,9 @@ from penstock.journal_file import JournalFile, read_journal
 from penstock.live.background_tuning import TunerProcess
 from penstock.live.controlling import Controlling
 from penstock.live.run import LiveRun
-from penstock.live.settings import LiveSettings
+from penstock.live.settings import LiveSettings, controller_for
 from penstock.policy.application.tuned import naive
 from penstock.policy.registry import Level, entries
-from penstock.runtimes.spark.cluster import NodeKind
 from penstock.training.retuning import configuration_of, is_tuned, job_of, moved, tuned
 
 # At 100 tuples/s one replica of `second` is busy at .8: 8 / (1 - .8) = 40 ms (M/M/1), two make it
@@ -56,8 +55,8 @@ TIGHT = {"first": 0.08, "second": 0.02}
 ONE = (NodeType(name="standard", speedup=1.0, price=1.0),)
 MODEL_FREE = [
     name
-    for name in entries(Level.APPLICATION)
-    if not needs_model(Manager(name="threshold-c"), Manager(name=name))
+    for name, one in entries(Level.APPLICATION).items()
+    if not (one.traits.needs_model or one.traits.decides_itself)
 ]
 
 
@@ -131,24 +130,28 @@ class Running:
         at_s: float = 0.0,
         policy: str = "drs-c",
         application_policy: str = "tuned",
+        advise: bool = False,
+        max_nodes: int | None = None,
         **settings: Any,
     ) -> None:
         self.out, self.at_s = out, at_s
         self.load: dict[str, float] = {}
         self.said: list[tuple[str, ...]] = []
+        app = paced(GRAPH, objective=OBJECTIVE)
         live = LiveRun(
-            paced(GRAPH, objective=OBJECTIVE),
-            LiveSettings(
-                out=out,
-                policy=Manager(name=policy),
-                application_policy=Manager(name=application_policy),
+            app,
+            controller_for(
+                app,
+                policy=policy,
+                application_policy=application_policy,
                 warm_up_s=0.0,
-                kinds=(NodeKind(name="standard"),),
-                **settings,
+                advise=advise,
+                max_nodes=max_nodes,
             ),
+            LiveSettings(out=out, **settings),
             feeder_of=lambda feeds: pytest.fail("nobody feeds here"),
         )
-        self.control = Controlling(live.app, live.settings, self, tuner)
+        self.control = Controlling(live.controller, live.settings, self, tuner)
 
     def observe(self) -> ApplicationObservation:
         self.at_s += 5.0

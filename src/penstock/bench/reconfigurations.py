@@ -10,7 +10,7 @@ from penstock.apps.registry import application_entry
 from penstock.bench.figure import Figure
 from penstock.domain.objective import Objective
 from penstock.live.run import LiveRun
-from penstock.live.settings import LiveSettings
+from penstock.live.settings import LiveSettings, controller_for
 from penstock.reconfigure.method import Method
 from penstock.reconfigure.words import Ending, Record
 
@@ -34,7 +34,7 @@ def _forced(method: Method, out: Path) -> list[Record]:
     objective = Objective(response_time_s=entry.objective_s)
     app = entry.on_spark(objective=objective, max_replicas=2, protocol=method)
     settings = LiveSettings(out=out, minutes=_MINUTES, force_scaling=True)
-    live = LiveRun(app, settings, entry.feeder(load))
+    live = LiveRun(app, controller_for(app), settings, entry.feeder(load))
     live.run()
     return live.records
 

@@ -143,7 +143,7 @@ def run(
     from penstock.apps.registry import load_application
     from penstock.domain.objective import Objective
     from penstock.live.run import LiveRun, RunError
-    from penstock.live.settings import LiveSettings, node_kinds
+    from penstock.live.settings import LiveSettings, controller_for, node_kinds
     from penstock.reconfigure.method import Method
     from penstock.runtimes.spark.cluster import ClusterError
 
@@ -167,23 +167,29 @@ def run(
         [policy or _usual_policy(application_policy)], [application_policy], settings or ()
     )
     seconds = 60 * minutes if minutes is not None else 240.0
-    asked = LiveSettings(
-        out=out,
+    kinds = node_kinds(nodes)
+    controller = controller_for(
+        app,
         policy=below[0],
         application_policy=above[0],
-        kinds=node_kinds(nodes),
-        master=master,
-        max_nodes=max_nodes,
+        kinds=kinds,
+        replicas=replicas,
+        interval_s=interval,
         max_cost=max_cost,
+        max_nodes=max_nodes,
+        seed=seed,
+        advise=advise,
+    )
+    asked = LiveSettings(
+        out=out,
+        kinds=kinds,
         minutes=minutes,
         until_done=until_done or minutes is None,
-        advise=advise,
-        seed=seed,
-        interval_s=interval,
         trigger_s=trigger,
         replicas=replicas,
-        force_scaling=force_scaling,
         retune_s=retune_every,
+        master=master,
+        force_scaling=force_scaling,
     )
     what = Load(
         low=low,
@@ -197,7 +203,7 @@ def run(
         amplification=amplification,
         seed=seed,
     )
-    live = LiveRun(app, asked, entry.feeder(what))
+    live = LiveRun(app, controller, asked, entry.feeder(what))
     try:
         summary = _watched(live)
     except (ClusterError, RunError) as problem:

@@ -111,12 +111,25 @@ class ControllerSpec:
         """Whether operators have managers of their own."""
         return not self.application_policy.entry(Level.APPLICATION).traits.decides_itself
 
+    @property
+    def needs_model(self) -> bool:
+        """Whether operators must have been measured before anybody can decide."""
+        above = self.application_policy.entry(Level.APPLICATION).traits
+        if above.needs_model or above.decides_itself:
+            return True
+        return self.operator_policy.entry(Level.OPERATOR).traits.needs_model
 
-def needs_model(operator_policy: Manager, application_policy: Manager) -> bool:
-    above = application_policy.entry(Level.APPLICATION).traits
-    if above.needs_model or above.decides_itself:
-        return True
-    return operator_policy.entry(Level.OPERATOR).traits.needs_model
+    @property
+    def tunes(self) -> bool:
+        """Whether the Application Manager sets bounds and weights while the application runs."""
+        return self.application_policy.entry(Level.APPLICATION).traits.tunes
+
+    @property
+    def label(self) -> str:
+        """What a run is called in tables."""
+        if self.application_policy.name == GRANT_ALL:
+            return self.operator_policy.name
+        return who_decides(self.operator_policy.name, self.application_policy.name)
 
 
 def who_decides(operator_policy: str, application_policy: str) -> str:

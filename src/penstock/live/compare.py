@@ -13,7 +13,7 @@ from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 from penstock.live.record import Interval, Summary
 from penstock.live.run import LiveRun
-from penstock.live.settings import LiveSettings
+from penstock.live.settings import LiveSettings, controller_for
 from penstock.reconfigure.method import Method
 
 STATIC_PEAK = "static-peak"
@@ -36,19 +36,20 @@ def compared(
     for policy in policies:
         label = policy.name
         began(label)
-        settings = replace(base, out=base.out / label.replace(":", "-"), label=label)
-        if label in (STATIC_PEAK, STATIC_MEAN):
-            rate = float(rates.max() if label == STATIC_PEAK else rates.mean())
-            replicas = static_replicas(entry.checked_live_graph(max_replicas), rate)
-            settings = replace(settings, advise=True, replicas_of=replicas)
-        else:
-            settings = replace(settings, policy=policy)
         app = entry.on_spark(
             objective=Objective(response_time_s=entry.objective_s if slo_s is None else slo_s),
             max_replicas=max_replicas,
             protocol=Method.LIVE,
         )
-        yield LiveRun(app, settings, entry.feeder(load), on_interval=on_interval).run()
+        settings = replace(base, out=base.out / label.replace(":", "-"), label=label)
+        if label in (STATIC_PEAK, STATIC_MEAN):
+            rate = float(rates.max() if label == STATIC_PEAK else rates.mean())
+            replicas = static_replicas(entry.checked_live_graph(max_replicas), rate)
+            settings = replace(settings, replicas_of=replicas)
+            controller = controller_for(app, advise=True)
+        else:
+            controller = controller_for(app, policy=policy)
+        yield LiveRun(app, controller, settings, entry.feeder(load), on_interval=on_interval).run()
 
 
 def static_replicas(graph: Application, rate: float, *, utilisation: float = 0.75) -> dict[str, int]:

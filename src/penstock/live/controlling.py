@@ -5,7 +5,6 @@ controller, a swap of bounds and weights between two rounds, orders, and what is
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 
 from penstock.control.build import build_controller
@@ -13,12 +12,10 @@ from penstock.control.journal import Entry, Header, Noted, Remembered, Ticked, l
 from penstock.control.loop import Controller, ControllerMemory, tick
 from penstock.control.plan import Plan
 from penstock.control.ports import Actuator, Journal, Monitor
-from penstock.control.safety_settings import SafetySettings
 from penstock.control.saved import as_plain, of_plain, restored, saved
-from penstock.control.spec import ControllerSpec, OperatorSpec, operator_specs
+from penstock.control.spec import GRANT_ALL, ControllerSpec, Manager, operator_specs
 from penstock.control.watch import noticed
 from penstock.domain.errors import InputError
-from penstock.domain.objective import Weights
 from penstock.domain.observation import ApplicationObservation
 from penstock.domain.request import Verdict
 from penstock.files import write_whole
@@ -33,21 +30,21 @@ from penstock.runtimes.spark.topology import App
 from penstock.training.pretrain import model_of, pretrained, specs_of
 from penstock.training.retuning import Deciding, is_tuned
 
+_COMPILED_REPLICAS = 2  # enough to compile with: planning for many takes long
 
-def compile_policy(app: App, settings: LiveSettings) -> None:
+
+def compile_policy(declared: ControllerSpec) -> None:
     """A policy is compiled when it is first used on a machine: better before anything else runs."""
-    graph = app.chain_graph()
-    small = replace(graph, operators=tuple(replace(one, max_replicas=2) for one in graph.operators))
-    spec = ControllerSpec(
+    graph = declared.application
+    most = min(_COMPILED_REPLICAS, *(one.max_replicas for one in graph.operators))
+    small = replace(graph, operators=tuple(replace(one, max_replicas=most) for one in graph.operators))
+    parameters = {name: v for name, v in declared.operator_policy.parameters.items() if name != "replicas"}
+    spec = replace(
+        declared,
         application=small,
-        objective=app.objective,
-        node_types=settings.node_types,
-        operators=operator_specs(small, app.objective)[:1],
-        operator_policy=replace(
-            settings.policy,
-            parameters={name: v for name, v in settings.policy.parameters.items() if name != "replicas"},
-        ),
-        seed=settings.seed,
+        operators=operator_specs(small, declared.objective)[:1],
+        operator_policy=replace(declared.operator_policy, parameters=parameters),
+        application_policy=Manager(GRANT_ALL),
     )
     controller, memory = build_controller(spec)
     pretrained(spec, controller, memory, slots=1)
@@ -77,16 +74,15 @@ class Controlling:
     """Decides every interval; before a policy that needs a model can, it measures."""
 
     def __init__(
-        self, app: App, settings: LiveSettings, journal: Journal, tuner: Tuner | None = None
+        self, declared: ControllerSpec, settings: LiveSettings, journal: Journal, tuner: Tuner | None = None
     ) -> None:
-        self._app, self._settings, self._tape = app, settings, Tape(journal)
-        self._graph = app.chain_graph()
+        self._declared, self._settings, self._tape = declared, settings, Tape(journal)
         self._measured: list[ApplicationObservation] = []
         self._deciding: Deciding | None = None
-        self._retuning = self._made_retuning(tuner) if settings.tunes else None
+        self._retuning = self._made_retuning(tuner) if declared.tunes else None
         self._memory_file = settings.work / "controller.json"
         self._last_at_s: float | None = None  # nothing was seen yet
-        if not settings.needs_model:
+        if not declared.needs_model:
             self._build(None)
         elif self._memory_file.exists():
             self._resume()
@@ -136,7 +132,7 @@ class Controlling:
     def _made_retuning(self, tuner: Tuner | None) -> Retuning:
         settings = self._settings
         return Retuning(
-            tuner or TunerProcess(settings.work / "tuning", own_policies(settings)),
+            tuner or TunerProcess(settings.work / "tuning", own_policies(self._declared)),
             self._tape,
             least_s=settings.measure_s,
             period_s=settings.retune_s,
@@ -145,11 +141,13 @@ class Controlling:
 
     def _try_to_build(self, seen: ApplicationObservation) -> str:
         """What stands in the way, where that is more than time."""
-        settings = self._settings
-        if seen.at_s - self._measured[0].at_s < settings.measure_s:
+        declared = self._declared
+        if seen.at_s - self._measured[0].at_s < self._settings.measure_s:
             return ""
         try:
-            model = model_of(self._graph, self._measured, settings.node_types, interval_s=settings.interval_s)
+            model = model_of(
+                declared.application, self._measured, declared.node_types, interval_s=declared.interval_s
+            )
             self._build(model)
         except InputError as problem:
             return f": {problem}"  # some chain has not finished anything yet, say: go on measuring
@@ -157,27 +155,28 @@ class Controlling:
 
     def _build(self, model: SystemModel | None) -> None:
         """With a model of what was measured, or for policies that need none."""
-        spec = self._spec(model)
+        spec = self._declared if model is None else measured(self._declared, model)
         controller, memory = build_controller(spec)
         if self._memory_file.exists():
             memory = self._remembered(controller)
         elif model is not None:
             memory = pretrained(spec, controller, memory)
             # What was measured before the first decision counts: the warm-up may be over already.
-            watched = noticed(self._safety(spec.operators), memory.safety, (), {}, self._measured[0])
-            memory = replace(memory, safety=watched)
+            if spec.safety is not None:
+                watched = noticed(spec.safety, memory.safety, (), {}, self._measured[0])
+                memory = replace(memory, safety=watched)
         self._begin(Deciding(spec=spec, controller=controller, memory=memory))
 
     def _resume(self) -> None:
         """Go on with the controller of the run that was interrupted, as careful as we are told now."""
-        settings = self._settings
+        settings, declared = self._settings, self._declared
         header = latest_header(read_journal(settings.out / "journal.jsonl"))
         if header is None:
             return
         before = header.controller
         for manager, asked in (
-            (before.operator_policy, settings.operator_policy),
-            (before.application_policy, settings.application_policy),
+            (before.operator_policy, declared.operator_policy),
+            (before.application_policy, declared.application_policy),
         ):
             for name, value in asked.parameters.items():
                 if manager.name == asked.name and manager.parameters.get(name) != value:
@@ -186,17 +185,17 @@ class Controlling:
                         "go on with that, or give another folder"
                     )
         for what, then, now in (
-            ("policy", before.operator_policy.name, settings.operator_policy.name),
-            ("application policy", before.application_policy.name, settings.application_policy.name),
-            ("node types", before.node_types, settings.node_types),
-            ("seed", before.seed, settings.seed),
+            ("policy", before.operator_policy.name, declared.operator_policy.name),
+            ("application policy", before.application_policy.name, declared.application_policy.name),
+            ("node types", before.node_types, declared.node_types),
+            ("seed", before.seed, declared.seed),
         ):
             if then != now:
                 raise InputError(
                     f"{settings.out}: the run there has {what} {then}, not {now}; "
                     "go on with that, or give another folder"
                 )
-        spec = replace(before, advise=settings.advise, safety=self._safety(before.operators))
+        spec = replace(before, advise=declared.advise, safety=declared.safety)
         controller, _ = build_controller(spec)
         memory = self._remembered(controller)
         self._begin(Deciding(spec=spec, controller=controller, memory=memory))
@@ -216,42 +215,22 @@ class Controlling:
         self._tape.append(Remembered(memory=as_plain(saved(deciding.memory))))
         self._deciding = deciding
 
-    def _safety(self, operators: Iterable[OperatorSpec]) -> SafetySettings:
-        settings = self._settings
-        return SafetySettings(
-            interval_s=settings.interval_s,
-            warm_up_s=settings.warm_up_s,
-            scale_in_window_s=settings.scale_in_window_s,
-            max_replicas={one.name: one.max_replicas for one in operators},
-            max_cost=settings.max_cost,
-            max_nodes=settings.max_nodes,
-        )
 
-    def _spec(self, model: SystemModel | None) -> ControllerSpec:
-        settings, objective = self._settings, self._app.objective
-        response_time_of(self._app)
-        graph = self._graph if model is None else model.application
-        operators = operator_specs(graph, objective) if model is None else specs_of(model, objective)
-        return ControllerSpec(
-            application=graph,
-            objective=objective,
-            node_types=settings.node_types,
-            operators=operators,
-            operator_policy=settings.operator_policy,
-            application_policy=settings.application_policy,
-            # A manager that tunes starts with naive shares, as all do, and equal weights.
-            weights=naive(graph, objective).weights if settings.tunes else Weights(),
-            source_rates=() if model is None else tuple(float(rate) for rate in model.rates),
-            interval_s=settings.interval_s,
-            safety=self._safety(operators),
-            seed=settings.seed,
-            advise=settings.advise,
-        )
+def measured(declared: ControllerSpec, model: SystemModel) -> ControllerSpec:
+    """The controller that was asked for, with operators and load as they were measured."""
+    weights = naive(model.application, declared.objective).weights if declared.tunes else declared.weights
+    return replace(
+        declared,
+        application=model.application,
+        operators=specs_of(model, declared.objective),
+        weights=weights,
+        source_rates=tuple(float(rate) for rate in model.rates),
+    )
 
 
-def own_policies(settings: LiveSettings) -> tuple[str, ...]:
+def own_policies(spec: ControllerSpec) -> tuple[str, ...]:
     """Policies that are not part of Penstock and that another process has to load by name."""
-    return tuple(name for name in (settings.policy.name, settings.application_policy.name) if ":" in name)
+    return tuple(one.name for one in (spec.operator_policy, spec.application_policy) if ":" in one.name)
 
 
 def changes_of(verdict: Verdict) -> tuple[str, ...]:

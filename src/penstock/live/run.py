@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.control.build import check_application_policy
 from penstock.control.journal import Noted, Reconfigured
 from penstock.control.ports import Actuator, Monitor
+from penstock.control.spec import ControllerSpec
 from penstock.domain.errors import InputError
 from penstock.journal_file import JournalFile
 from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
@@ -48,6 +49,7 @@ class LiveRun:
     """One application under control. `on_interval` hears of every interval as it ends."""
 
     app: App
+    controller: ControllerSpec
     settings: LiveSettings
     feeder_of: FeederOf
     on_interval: Callable[[Interval], None] = lambda interval: None
@@ -61,14 +63,25 @@ class LiveRun:
 
     def __post_init__(self) -> None:
         check_application_policy(
-            self.settings.application_policy,
-            self.app.chain_graph(),
-            self.settings.node_types,
+            self.controller.application_policy,
+            self.controller.application,
+            self.controller.node_types,
             where="the cluster",
             largest=_LARGEST_JOINT_TABLE,
         )
         self.objective_s = response_time_of(self.app)
+        self._check_agreement()
         self.work = self.settings.work
+
+    def _check_agreement(self) -> None:
+        """What stands in the controller, in the settings and in the application must be the same."""
+        kinds = [(kind.name, kind.speedup, kind.price) for kind in self.settings.kinds]
+        if kinds != [(one.name, one.speedup, one.price) for one in self.controller.node_types]:
+            raise InputError("live run: the controller has other node types than the settings")
+        if {one.name for one in self.controller.operators} != {chain.name for chain in self.app.chains()}:
+            raise InputError(f"live run: the controller is not one for application '{self.app.name}'")
+        if self.settings.force_scaling and self.controller.advise:
+            raise InputError("forced changes and advice only: choose one")
 
     def run(self) -> Summary:
         """Until the time is up, the input is done, or someone sets `stopping`."""
@@ -77,11 +90,11 @@ class LiveRun:
             check_master(settings.master)  # before there is a folder
         settings.out.mkdir(parents=True, exist_ok=True)
         self.on_status("preparing the policy")
-        compile_policy(self.app, settings)
+        compile_policy(self.controller)
         kinds = {kind.name: kind for kind in settings.kinds}
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
             # Before anything runs it says what cannot be gone on with.
-            control = Controlling(self.app, settings, journal)
+            control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
             place = LocalCluster(work=self.work / "cluster", kinds=kinds, master=settings.master)
             cluster = ending.enter_context(place)
@@ -136,7 +149,7 @@ class LiveRun:
         try:
             self.began_s = time.time()
             deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
-            next_s = self.began_s + self.settings.interval_s
+            next_s = self.began_s + self.controller.interval_s
             while not self.stopping.is_set():
                 time.sleep(_POLL_CHANGING_S if actuator.reconfiguring else _POLL_S)
                 actuator.poll()
@@ -145,7 +158,7 @@ class LiveRun:
                     raise RunError(f"feeding stopped: {feeder.problem}")
                 now_s = time.time()
                 if now_s >= next_s:
-                    next_s = max(next_s + self.settings.interval_s, now_s)
+                    next_s = max(next_s + self.controller.interval_s, now_s)
                     interval = control.round(seeing, acting)
                     if isinstance(acting, ForcedScaling):
                         interval = replace(interval, changed=changes_of(acting.done))
@@ -192,13 +205,13 @@ class LiveRun:
     def _summary(self, seconds: float) -> Summary:
         return summary(
             application=self.app.name,
-            policy=self.settings.name,
+            policy=self.settings.label or self.controller.label,
             finished=not self.stopping.is_set(),
             objective_s=self.objective_s,
             intervals=self.intervals,
             response_times=self.response_times,
             records=self.records,
-            node_types=self.settings.node_types,
+            node_types=self.controller.node_types,
             began_s=self.began_s,
             seconds=seconds,
         )

@@ -1,4 +1,4 @@
-"""What a live run is asked to do."""
+"""What a live run is asked to do: who decides, and everything else."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,56 +6,53 @@ from math import isfinite
 from pathlib import Path
 
 from penstock.control.safety_settings import SafetySettings
-from penstock.control.spec import GRANT_ALL, Manager, check_tunable, needs_model, who_decides
+from penstock.control.spec import (
+    GRANT_ALL,
+    ControllerSpec,
+    Policy,
+    check_tunable,
+    manager_of,
+    operator_specs,
+)
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Weights
+from penstock.policy.application.tuned import naive
 from penstock.policy.registry import Level
 from penstock.runtimes.spark.cluster import NodeKind
+from penstock.runtimes.spark.topology import App
+
+STANDARD = NodeKind(name="standard")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSettings:
-    """How an application is run and controlled."""
+    """How an application is run; who decides for it is a `ControllerSpec`."""
 
     out: Path
-    policy: Manager = field(default_factory=lambda: Manager(name="threshold-c"))
-    application_policy: Manager = field(default_factory=lambda: Manager(name=GRANT_ALL))
-    kinds: tuple[NodeKind, ...] = (NodeKind(name="standard"),)
+    kinds: tuple[NodeKind, ...] = (STANDARD,)
     minutes: float | None = None  # None: until the input is done, or until interrupted
     until_done: bool = False
-    advise: bool = False
-    seed: int = 1
-    interval_s: float = 5.0  # between two decisions
     trigger_s: float = 0.5  # a micro-batch begins that often at most
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
-    warm_up_s: float = 30.0  # the first micro-batches of a query, or of an executor, are slow
-    scale_in_window_s: float = 30.0
     replicas: int = 1  # every chain starts with
     replicas_of: Mapping[str, int] = field(default_factory=dict)  # other numbers for some chains
-    label: str = ""  # what the run is called in tables; the policy's name if left out
+    label: str = ""  # what the run is called in tables; who decides if left out
     retune_s: float = 300.0  # a manager that tunes: from one tuning to looking whether another is needed
     tuning_limit_s: float = 600.0  # a tuning that takes longer is given up
     master: str | None = None  # of a cluster that runs already; None: an embedded one
-    max_cost: float | None = None  # price of all replicas together, per hour
-    max_nodes: int | None = None  # replicas of all operators together
     force_scaling: bool = False  # a change at every interval, to show that results stay the same
 
     def __post_init__(self) -> None:
-        check_tunable(self.operator_policy, self.application_policy)
         if self.minutes is not None and not (isfinite(self.minutes) and self.minutes > 0):
             raise InputError(f"minutes {self.minutes}; a run takes some time")
         for what, value in (
-            ("interval", self.interval_s),
             ("trigger", self.trigger_s),
-            ("warm-up", self.warm_up_s + 1),
             ("time between two tunings", self.retune_s),
             ("limit of a tuning", self.tuning_limit_s),
         ):
             if not (isfinite(value) and value > 0):
                 raise InputError(f"{what} {value} s; it must be positive")
-        SafetySettings(max_cost=self.max_cost, max_nodes=self.max_nodes)  # says what cannot be
-        if self.force_scaling and self.advise:
-            raise InputError("forced changes and advice only: choose one")
         for count in (self.replicas, *self.replicas_of.values()):
             if count < 1:
                 raise InputError(f"replicas={count}; at least one replica must run")
@@ -67,35 +64,56 @@ class LiveSettings:
         """What is needed to go on after a crash; absolute, as workers run elsewhere."""
         return (self.out / "work").absolute()
 
-    @property
-    def node_types(self) -> tuple[NodeType, ...]:
-        """As policies see them."""
-        return tuple(NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in self.kinds)
 
-    @property
-    def operator_policy(self) -> Manager:
-        """With what the run itself decides: a policy that runs a number of replicas runs the run's."""
-        if "replicas" not in self.policy.entry(Level.OPERATOR).parameters:
-            return self.policy
-        return replace(self.policy, parameters={"replicas": self.replicas, **self.policy.parameters})
+def controller_for(
+    app: App,
+    *,
+    policy: Policy = "threshold-c",
+    application_policy: Policy = GRANT_ALL,
+    kinds: tuple[NodeKind, ...] = (STANDARD,),
+    replicas: int = 1,
+    interval_s: float = 5.0,
+    warm_up_s: float = 30.0,
+    scale_in_window_s: float = 30.0,
+    max_cost: float | None = None,
+    max_nodes: int | None = None,
+    seed: int = 1,
+    advise: bool = False,
+) -> ControllerSpec:
+    """Who decides for an application on Spark, as far as that is known before anything was measured.
 
-    @property
-    def needs_model(self) -> bool:
-        """Whether operators must have been measured before anybody can decide."""
-        return needs_model(self.policy, self.application_policy)
-
-    @property
-    def tunes(self) -> bool:
-        return self.application_policy.entry(Level.APPLICATION).traits.tunes
-
-    @property
-    def name(self) -> str:
-        """What the run is called in tables."""
-        if self.label:
-            return self.label
-        if self.application_policy.name == GRANT_ALL:
-            return self.policy.name
-        return who_decides(self.policy.name, self.application_policy.name)
+    `interval_s` lies between two decisions, `warm_up_s` is how long the first micro-batches of a query
+    or of an executor are slow, `max_cost` the price per hour and `max_nodes` the number of all replicas
+    together. A policy with a parameter `replicas` runs the number that the run starts with.
+    """
+    graph = app.chain_graph()
+    above = manager_of(Level.APPLICATION, application_policy)
+    below = manager_of(Level.OPERATOR, policy)
+    if "replicas" in below.entry(Level.OPERATOR).parameters:
+        below = replace(below, parameters={"replicas": replicas, **below.parameters})
+    check_tunable(below, above)
+    # A manager that tunes starts with naive shares, as all do, and equal weights.
+    tunes = above.entry(Level.APPLICATION).traits.tunes
+    return ControllerSpec(
+        application=graph,
+        objective=app.objective,
+        node_types=tuple(NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in kinds),
+        operators=operator_specs(graph, app.objective),
+        operator_policy=below,
+        application_policy=above,
+        weights=naive(graph, app.objective).weights if tunes else Weights(),
+        interval_s=interval_s,
+        safety=SafetySettings(
+            interval_s=interval_s,
+            warm_up_s=warm_up_s,
+            scale_in_window_s=scale_in_window_s,
+            max_replicas={one.name: one.max_replicas for one in graph.operators},
+            max_cost=max_cost,
+            max_nodes=max_nodes,
+        ),
+        seed=seed,
+        advise=advise,
+    )
 
 
 def node_kinds(text: str) -> tuple[NodeKind, ...]:
