@@ -28,10 +28,10 @@ def slowly(batches):
         time.sleep(0.004 * batch.num_rows)
         yield batch
 
-def become(spark, wanted):
+def become(actuator, wanted):
     deadline = time.monotonic() + 120
-    while len(by_id(spark)) != wanted:
-        assert time.monotonic() < deadline, (len(by_id(spark)), wanted)
+    while len(actuator.executors()) != wanted:
+        assert time.monotonic() < deadline, (len(actuator.executors()), wanted)
         time.sleep(0.5)
 
 with LocalCluster(work=work / "cluster", kinds={"plain": NodeKind(name="plain")}) as cluster:
@@ -40,7 +40,7 @@ with LocalCluster(work=work / "cluster", kinds={"plain": NodeKind(name="plain")}
     from pyspark.sql import SparkSession
     import penstock
     from penstock.domain.objective import Objective
-    from penstock.live.attach import ExecutorActuator, by_id
+    from penstock.runtimes.spark.attached_query import ExecutorActuator
     spark = (
         SparkSession.builder.master(cluster.master_url)
         .config("spark.executor.cores", "1").config("spark.executor.memory", "512m")
@@ -48,9 +48,10 @@ with LocalCluster(work=work / "cluster", kinds={"plain": NodeKind(name="plain")}
         .config("spark.ui.showConsoleProgress", "false").getOrCreate()
     )
     spark.sparkContext.setLogLevel("FATAL")
-    become(spark, 3)
-    ExecutorActuator(spark).resize(1)
-    become(spark, 1)
+    actuator = ExecutorActuator(spark)
+    become(actuator, 3)
+    actuator.resize(1)
+    become(actuator, 1)
     numbers = spark.readStream.format("rate").option("rowsPerSecond", 300).option("numPartitions", 6).load()
     query = (
         numbers.mapInArrow(slowly, numbers.schema).writeStream.format("noop")
@@ -60,7 +61,7 @@ with LocalCluster(work=work / "cluster", kinds={"plain": NodeKind(name="plain")}
         spark, query, objective=Objective(response_time_s=5), max_replicas=3, interval_s=3,
         journal=work / "journal.jsonl",
     )
-    become(spark, 2)
+    become(actuator, 2)
     attached.stop()
     assert attached.problem is None, attached.problem
     query.stop()

@@ -1,17 +1,19 @@
-"""Spark keeps the contract of runtimes."""
+"""Spark keeps the contract of runtimes, with an application of ours and with anybody's query."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-_CLAIMS = Path(__file__).with_name("runtime_on_spark.py")
+import pytest
+
 _SLOW_MACHINE_S = 900
 
 
-def test_spark_keeps_the_contract_of_runtimes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("claims", ["runtime_on_spark.py", "attached_on_spark.py"])
+def test_spark_keeps_the_contract_of_runtimes(claims: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=0"]
     ran = subprocess.run(
-        [*command, "--basetemp", str(tmp_path / "claims"), str(_CLAIMS)],
+        [*command, "--basetemp", str(tmp_path / "claims"), str(Path(__file__).with_name(claims))],
         capture_output=True,
         text=True,
         check=False,

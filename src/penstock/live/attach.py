@@ -8,9 +8,10 @@ dynamic allocation off, because Spark's own would undo every decision.
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.control.build import build_controller
 from penstock.control.journal import Header, Noted
@@ -20,100 +21,20 @@ from penstock.control.ports import Unwritten
 from penstock.control.safety_settings import SafetySettings
 from penstock.control.spec import ControllerSpec, OperatorSpec, Policy, manager_of
 from penstock.domain.application import Operator, pipeline
-from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
-from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.domain.request import Migrate, Verdict
 from penstock.journal_file import JournalFile
 from penstock.live.controlling import Tape
 from penstock.policy.parameters import Value
 from penstock.policy.registry import Level, entries
-from penstock.runtimes.spark.executors import Executor, executors
-from penstock.runtimes.spark.measures import skew, utilisations, waits
+from penstock.runtimes.spark.attached_query import OPERATOR, ExecutorActuator, QueryMonitor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-OPERATOR = "query"
 _ANY_NODE = NodeType(name="executor", speedup=1.0, price=1.0)
-
-
-class QueryMonitor:
-    """Sees a query Penstock did not build."""
-
-    def __init__(self, spark: "SparkSession", query: "StreamingQuery", cores: int) -> None:
-        self._spark, self._query, self._cores = spark, query, cores
-        self._last_batch = -1
-        self._last_s = self._measured_s = time.time()
-        self._busy: dict[str, float] = {}
-
-    def observe(self) -> ApplicationObservation:
-        now_s = time.time()
-        interval_s, self._last_s = now_s - self._last_s, now_s
-        there = by_id(self._spark)
-        loads = utilisations(
-            self._busy, {one.id: one.busy_s / self._cores for one in there.values()}, interval_s
-        )
-        self._busy = {one.id: one.busy_s / self._cores for one in there.values()}
-        done = [p for p in self._query.recentProgress if p["batchId"] > self._last_batch]
-        if done:
-            self._last_batch = int(done[-1]["batchId"])
-        # Spark reports micro-batches that ended, and nothing while there is no input: then the query is
-        # measured, too, and has nothing to do. One that hangs in a micro-batch is not, whatever its
-        # executors do: their tasks may be somebody else's.
-        idle = self._query.isActive and not self._query.status["isDataAvailable"]
-        if done or idle:
-            self._measured_s = now_s
-        elif loads is not None and not any(loads):
-            loads = None  # a task counts when it ends: where none did, nobody knows how busy it was
-        rows = sum(int(p["numInputRows"]) for p in done)
-        # A tuple waits half a trigger on average before its micro-batch begins, then as long as that takes.
-        took = waits(
-            (float(p["durationMs"]["triggerExecution"]) / 1000 * 1.5, ((0.0, int(p["numInputRows"])),))
-            for p in done
-        )
-        operator = OperatorObservation(
-            operator=OPERATOR,
-            at_s=self._measured_s,
-            replicas=Replicas((max(len(there), 1),)),
-            arrival_rate=rows / interval_s if done and interval_s > 0 else None,
-            response_time_s=took.mean_s,
-            utilisation=max(loads) if loads else None,
-            response_time_p95_s=took.p95_s,
-            skew=skew(loads),
-            utilisation_by_replica=loads,
-        )
-        return ApplicationObservation(
-            at_s=now_s, response_time_s=took.mean_s, operators=(operator,), source_rate=operator.arrival_rate
-        )
-
-
-def by_id(spark: "SparkSession") -> dict[str, Executor]:
-    return {one.id: one for one in executors(spark, several_per_host=True).values()}
-
-
-class ExecutorActuator:
-    """Changes how many executors the application has."""
-
-    def __init__(self, spark: "SparkSession") -> None:
-        self._spark = spark
-
-    def apply(self, verdict: Verdict) -> None:
-        for request in verdict.granted:
-            if not isinstance(request, Migrate):
-                self.resize(request.target.total)
-
-    def resize(self, wanted: int) -> None:
-        context: Any = self._spark.sparkContext._jsc.sc()
-        jvm: Any = self._spark.sparkContext._jvm
-        no_preferences = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
-        context.requestTotalExecutors(wanted, 0, no_preferences)
-        # Asking for fewer ends none: the newest are ended one by one.
-        for executor in sorted(by_id(self._spark), key=int)[wanted:]:
-            context.killExecutor(executor)
 
 
 @dataclass
@@ -160,8 +81,9 @@ class Attached:
                 self.tick()
             except Exception as problem:  # the query must not suffer from a controller that does not work
                 self.problem = str(problem)
-                if self.journal is not None:
-                    self.journal.append(Noted(at_s=time.time(), text=f"controller stopped: {problem}"))
+                with suppress(InputError, OSError):  # a full disk may be the very problem
+                    if self.journal is not None:
+                        self.journal.append(Noted(at_s=time.time(), text=f"controller stopped: {problem}"))
                 return
 
 
@@ -226,11 +148,11 @@ def attach(
         written.append(Header(controller=spec))
     actuator = ExecutorActuator(spark)
     if not advise:
-        actuator.resize(max(len(by_id(spark)), 1))  # from now on Spark keeps to this number
+        actuator.resize(max(len(actuator.executors()), 1))
     return Attached(
         controller=controller,
         memory=memory,
-        monitor=QueryMonitor(spark, query, cores),
+        monitor=QueryMonitor(actuator, query, cores),
         actuator=actuator,
         query=query,
         interval_s=interval_s,

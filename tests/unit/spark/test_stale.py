@@ -15,9 +15,8 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import ScaleOut
-from penstock.live import attach
-from penstock.live.attach import QueryMonitor
-from penstock.runtimes.spark import monitor
+from penstock.runtimes.spark import attached_query, monitor
+from penstock.runtimes.spark.attached_query import ExecutorActuator, QueryMonitor
 from penstock.runtimes.spark.cluster import Worker
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.monitor import SparkMonitor
@@ -106,7 +105,7 @@ class Pipeline:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (monitor, attach):
+    for module in (monitor, attached_query):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -202,10 +201,14 @@ def query() -> Query:
 
 @pytest.fixture
 def attached(query: Query, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> QueryMonitor:
-    monkeypatch.setattr(attach, "by_id", lambda spark: {"1": Executor(id="1", host="h", busy_s=7.0, tasks=3)})
+    monkeypatch.setattr(
+        attached_query,
+        "executors",
+        lambda spark, **_: {"1": Executor(id="1", host="h", busy_s=7.0, tasks=3)},
+    )
     nobody: Any = None
     stands_for: Any = query
-    return QueryMonitor(nobody, stands_for, cores=1)
+    return QueryMonitor(ExecutorActuator(nobody), stands_for, cores=1)
 
 
 def test_an_attached_query_that_hangs_grows_stale_and_its_silence_is_not_idleness(
@@ -237,3 +240,17 @@ def test_an_attached_query_without_input_is_measured_and_a_dead_one_is_not(
     query.isActive = False
     clock.now_s += INTERVAL_S
     assert ages(attached.observe()) == {"query": INTERVAL_S}
+
+
+def test_executors_that_were_asked_for_are_under_way_until_they_are_there_or_overdue(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody: Any = None
+    actuator = ExecutorActuator(nobody)
+    assert not actuator.changing(there=1)
+    monkeypatch.setattr(actuator, "_wanted", 2)
+    monkeypatch.setattr(actuator, "_asked_s", clock.now_s)
+    assert actuator.changing(there=1)
+    assert not actuator.changing(there=2)
+    clock.now_s += 121
+    assert not actuator.changing(there=1)
