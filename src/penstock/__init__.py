@@ -9,7 +9,7 @@ What people use stands here:
     penstock.policies()                            what there is, with every parameter
 
 and what a policy of your own needs: `OperatorObservation`, `Hold`, `Scale`, `Param`,
-`operator_policy`, `application_policy` (docs/add-a-policy.md).
+`operator_policy`, `application_policy`, `node_policy` (docs/add-a-policy.md).
 """
 
 import os
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.policy.parameters import Value
     from penstock.policy.registry import Entry
     from penstock.policy.registry import application_policy as application_policy
+    from penstock.policy.registry import node_policy as node_policy
     from penstock.policy.registry import operator_policy as operator_policy
     from penstock.reconfigure.method import Method as Method
     from penstock.runtimes.sim.gym import OperatorScalingEnv as OperatorScalingEnv
@@ -90,6 +91,7 @@ _HOMES = {
     "Weights": "penstock.domain.objective",
     "application_policy": "penstock.policy.registry",
     "controller_for": "penstock.live.settings",
+    "node_policy": "penstock.policy.registry",
     "operator_policy": "penstock.policy.registry",
     "step_of": "penstock.policy.kernel",
 }
@@ -125,6 +127,7 @@ __all__ = [
     "attach",
     "compare",
     "controller_for",
+    "node_policy",
     "operator_policy",
     "policies",
     "simulate",

@@ -9,7 +9,7 @@ import typer
 
 from penstock.cli import options, screen
 from penstock.cli import policy_options as named
-from penstock.cli.compare_on_spark import MOST_ON_SPARK, on_spark
+from penstock.cli.compare_on_spark import LIVE_POLICIES, MOST_ON_SPARK, on_spark
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write, write_whole
 
@@ -17,13 +17,24 @@ if TYPE_CHECKING:
     from penstock.reports.comparison import PolicyResults
     from penstock.simulation.result import SimulationResult
 
-DEFAULT_SLO_MS = 50.0
+SLO_MS, MOST_SIMULATED = 50.0, 10
 NOBODY = "nobody"  # manages the application
 DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
 
+LIVE = ("minutes", "low", "high")  # parameters of `compare` for runs on Spark
+ANYWHERE = ("policies", "settings", "max_replicas", "slo_ms", "out", "runtime", "json_output")
+
 
 def compare(
-    policies: named.PoliciesOption = DEFAULT_POLICIES,
+    context: typer.Context,
+    policies: Annotated[
+        str | None,
+        typer.Option(
+            "--policies",
+            help=f"Names separated by commas; {DEFAULT_POLICIES} if left out, {LIVE_POLICIES} on Spark. "
+            f"{named.POLICY_HELP}",
+        ),
+    ] = None,
     settings: named.SetOption = None,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, help="Seeds per policy that has any chance in it.")
@@ -40,8 +51,22 @@ def compare(
     ] = None,
     path_slo_ms: options.PathSloOption = None,
     pause_s: options.PauseOption = None,
-    max_replicas: options.MaxReplicasOption = 10,
-    slo_ms: options.SloOption = DEFAULT_SLO_MS,
+    max_replicas: Annotated[
+        int | None,
+        typer.Option(
+            "--max-replicas",
+            min=1,
+            help=f"Replicas an operator may run; {MOST_SIMULATED} if left out, {MOST_ON_SPARK} on Spark.",
+        ),
+    ] = None,
+    slo_ms: Annotated[
+        float | None,
+        typer.Option(
+            "--slo-ms",
+            help=f"Response-time objective in milliseconds; {SLO_MS:g} if left out, the application's own on "
+            "Spark.",
+        ),
+    ] = None,
     slots: options.SlotsOption = None,
     as_published: options.PublishedOption = False,
     preset: options.PresetOption = None,
@@ -62,9 +87,9 @@ def compare(
         str,
         typer.Option(
             "--runtime",
-            help="sim; or spark: run application paced live, one policy after another; then --policies "
-            "may also name static-peak and static-mean, and only --minutes, --low, --high, "
-            "--max-replicas, --slo-ms, --out (a folder) and --json matter.",
+            help="sim; or spark: run application paced live, one policy after another, each for --minutes "
+            "under a load from --low to --high. --policies may then also name static-peak and static-mean, "
+            "and --out is a folder.",
         ),
     ] = "sim",
     minutes: Annotated[float, typer.Option("--minutes", help="Length of each run on Spark.")] = 4.0,
@@ -81,22 +106,30 @@ def compare(
     """
     if runtime not in ("sim", "spark"):
         raise InputError(f"--runtime '{runtime}': choose sim or spark")
+    simulated = [one.name for one in context.command.params if one.name not in (*LIVE, *ANYWHERE)]
+    ignored = simulated if runtime == "spark" else LIVE
+    options.check_matters(context, f"with --runtime {runtime}", ignored)
     if runtime == "spark":
         on_spark(
-            policies=None if policies == DEFAULT_POLICIES else policies,
+            policies=policies,
             settings=settings or (),
             minutes=minutes,
             low=low,
             high=high,
-            max_replicas=min(max_replicas, MOST_ON_SPARK),
-            slo_s=None if slo_ms == DEFAULT_SLO_MS else slo_ms / 1000,
+            max_replicas=MOST_ON_SPARK if max_replicas is None else max_replicas,
+            slo_s=None if slo_ms is None else slo_ms / 1000,
             out=out,
             json_output=json_output,
         )
         return
+    max_replicas = MOST_SIMULATED if max_replicas is None else max_replicas
+    slo_ms = SLO_MS if slo_ms is None else slo_ms
     above = named.listed("--application-policies", application_policies) if application_policies else []
-    managers, managing = named.chosen(
-        named.listed("--policies", policies), [name for name in above if name != NOBODY], settings or ()
+    managers, managing, _ = named.chosen(
+        settings or (),
+        policies=named.listed("--policies", policies or DEFAULT_POLICIES),
+        application_policies=[name for name in above if name != NOBODY],
+        also_alone=NOBODY in above,
     )
     if out is not None:
         check_can_write(out)

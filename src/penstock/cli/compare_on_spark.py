@@ -9,7 +9,7 @@ from penstock.cli import policy_options as named
 from penstock.cli import screen
 
 MOST_ON_SPARK = 3  # replicas of an operator that a small machine can carry
-_DEFAULT_POLICIES = "model-based,static-peak,static-mean"
+LIVE_POLICIES = "model-based,static-peak,static-mean"
 _APPLICATION = "paced"
 
 
@@ -34,8 +34,8 @@ def on_spark(
     from penstock.runtimes.spark.cluster import ClusterError
 
     static = (STATIC_PEAK, STATIC_MEAN)
-    names = named.listed("--policies", policies or _DEFAULT_POLICIES)
-    managers, _ = named.chosen([name for name in names if name not in static], [], settings)
+    names = named.listed("--policies", policies or LIVE_POLICIES)
+    managers = named.chosen(settings, policies=[name for name in names if name not in static]).operators
     by_name = {manager.name: manager for manager in managers}
     load = Load(low=low, high=high, seconds=60 * minutes)
     base = LiveSettings(out=check_out(out or Path("out/compare-spark")), minutes=minutes)

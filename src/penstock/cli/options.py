@@ -155,11 +155,20 @@ HostsOption = Annotated[
         "trips. Without it there is always room, and no distance.",
     ),
 ]
+NodePolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--node-policy",
+        help="With --hosts: who decides for a node, and may send its replicas to others: {node_policies}; or "
+        "module:Class of your own. Nobody if left out: replicas stay where they are.",
+    ),
+]
 MigrateOption = Annotated[
     float | None,
     typer.Option(
         "--migrate-above",
-        help="With --hosts: the utilisation of a node above which it sends replicas to others.",
+        help="With --hosts: the utilisation of a node above which it sends replicas to others. Short for "
+        "--node-policy sender-initiated --set target_utilisation=...",
     ),
 ]
 
@@ -195,6 +204,15 @@ class Inputs:
         )
 
 
+def check_matters(context: typer.Context, where: str, ignored: Sequence[str]) -> None:
+    """An option that was given and has no effect here is an error: nobody would notice otherwise."""
+    names = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+    for name in ignored:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"{names[name]}: has no effect {where}; leave it out")
+
+
 def default_threads(threads: int | None) -> int:
     return threads or os.cpu_count() or 1
 
@@ -224,6 +242,7 @@ def gather(
     path_slo_ms: list[str] | None = None,
     pause_s: float | None = None,
     hosts: str | None = None,
+    node_policy: "Manager | None" = None,
     migrate_above: float | None = None,
 ) -> Inputs:
     """Read the files and settle the settings; every mistake is named before anything runs."""
@@ -245,7 +264,12 @@ def gather(
             "--speed-change": speed_change,
         },
         of_application={"--path-slo-ms": path_slo_ms},
-        under_manager={"--pause-s": pause_s, "--hosts": hosts, "--migrate-above": migrate_above},
+        under_manager={
+            "--pause-s": pause_s,
+            "--hosts": hosts,
+            "--node-policy": node_policy,
+            "--migrate-above": migrate_above,
+        },
     )
     whole = read_trace(trace) if trace else day_and_week(slots=slots or SYNTHETIC_SLOTS, seed=1)
     if slots is not None and slots > whole.rates.size:
@@ -276,7 +300,7 @@ def gather(
         },
         application=application,
         path_slo_s=_path_limits(path_slo_ms or ()),
-        under_manager=_under_manager(pause_s, hosts, migrate_above),
+        under_manager=_under_manager(pause_s, hosts, _node_policy(node_policy, migrate_above)),
     )
 
 
@@ -315,16 +339,23 @@ def _check_applicable(
         raise InputError(f"{wrong}: nobody manages the application; give --application-policy")
 
 
-def _under_manager(pause_s: float | None, hosts: str | None, migrate_above: float | None) -> dict[str, Any]:
+def _node_policy(named: "Manager | None", migrate_above: float | None) -> "Manager | None":
     from penstock.control.spec import Manager
+
+    if migrate_above is None:
+        return named
+    if named is not None:
+        raise InputError("--migrate-above: --node-policy is given, too; choose one, and --set its parameters")
+    return Manager("sender-initiated", {"target_utilisation": migrate_above})
+
+
+def _under_manager(pause_s: float | None, hosts: str | None, node_policy: "Manager | None") -> dict[str, Any]:
     from penstock.simulation.hosts import hosts_of
 
     return {
         "pause_s": 10.0 if pause_s is None else pause_s,
         "hosts": None if hosts is None else hosts_of(hosts),
-        "node_policy": None
-        if migrate_above is None
-        else Manager(name="sender-initiated", parameters={"target_utilisation": migrate_above}),
+        "node_policy": node_policy,
     }
 
 

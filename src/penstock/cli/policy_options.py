@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -30,32 +30,65 @@ SetOption = Annotated[
 ]
 
 
+class Chosen(NamedTuple):
+    """Policies of every level with their parameters, in the order they were named."""
+
+    operators: "list[Manager]"
+    applications: "list[Manager]"
+    nodes: "list[Manager]"
+
+
 def chosen(
-    policies: Sequence[str], application_policies: Sequence[str], settings: Sequence[str]
-) -> "tuple[list[Manager], list[Manager]]":
-    """Managers of both levels with their parameters; every mistake is named before anything runs."""
+    settings: Sequence[str],
+    *,
+    policies: Sequence[str],
+    application_policies: Sequence[str] = (),
+    node_policies: Sequence[str] = (),
+    also_alone: bool = False,
+) -> Chosen:
+    """What was named, with what was set; every mistake is reported before anything runs.
+
+    `also_alone` says that operators also run with no application policy above them.
+    """
     from penstock.control.spec import Manager
     from penstock.policy.registry import Level
 
     below = [loaded(Level.OPERATOR, name) for name in policies]
     above = [loaded(Level.APPLICATION, name) for name in application_policies]
+    nodes = [loaded(Level.NODE, name) for name in node_policies]
     values: dict[int, dict[str, bool | int | float | str | None]] = {}
     for text in settings:
         name, given, value = text.partition("=")
         if not given:
             raise InputError(f"--set '{text}': give NAME=VALUE, as in threshold=.6")
-        owners, parameter = _owners(text, name.strip(), [*below, *above])
+        owners, parameter = _owners(text, name.strip(), [*below, *above, *nodes])
+        if not also_alone:
+            _check_asked(text, owners, above)
         for one in owners:
-            values.setdefault(id(one), {})[parameter] = one.parsed(parameter, value)
+            own = values.setdefault(id(one), {})
+            if parameter in own:
+                raise InputError(f"--set '{text}': {one.owner} has '{parameter}' set already; set it once")
+            own[parameter] = one.parsed(parameter, value)
 
     def managers(entries: "Sequence[Entry]") -> list[Manager]:
-        return [Manager(name=one.name, parameters=values.get(id(one), {})) for one in entries]
+        return [Manager(one.name, values.get(id(one), {})) for one in entries]
 
-    return managers(below), managers(above)
+    return Chosen(managers(below), managers(above), managers(nodes))
+
+
+def _check_asked(text: str, owners: "Sequence[Entry]", above: "Sequence[Entry]") -> None:
+    """A parameter of a policy that nobody asks would be ignored in silence."""
+    from penstock.policy.registry import Level
+
+    if owners[0].level is Level.OPERATOR and above and all(one.traits.decides_itself for one in above):
+        who = " and ".join(one.owner for one in above)
+        raise InputError(
+            f"--set '{text}': {who} decides for all operators, so {owners[0].owner} is never asked"
+        )
 
 
 def _owners(text: str, name: str, entries: "Sequence[Entry]") -> "tuple[list[Entry], str]":
-    """Those a setting is meant for: all operator policies that have it, or the one application policy."""
+    """Those a setting is meant for: all policies of one level that have such a parameter."""
     from penstock.policy.parameters import unknown_parameter
 
     if not entries:

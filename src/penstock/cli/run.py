@@ -163,15 +163,17 @@ def run(
         max_replicas=max_replicas,
         protocol=Method(protocol),
     )
-    below, above = policy_options.chosen(
-        [policy or _usual_policy(application_policy)], [application_policy], settings or ()
+    (below,), (above,), _ = policy_options.chosen(
+        settings or (),
+        policies=[policy or _usual_policy(application_policy)],
+        application_policies=[application_policy],
     )
     seconds = 60 * minutes if minutes is not None else 240.0
     kinds = node_kinds(nodes)
     controller = controller_for(
         app,
-        policy=below[0],
-        application_policy=above[0],
+        policy=below,
+        application_policy=above,
         kinds=kinds,
         replicas=replicas,
         interval_s=interval,

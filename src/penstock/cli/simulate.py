@@ -29,6 +29,7 @@ def simulate(
     path_slo_ms: options.PathSloOption = None,
     pause_s: options.PauseOption = None,
     hosts: options.HostsOption = None,
+    node_policy: options.NodePolicyOption = None,
     migrate_above: options.MigrateOption = None,
     max_replicas: options.MaxReplicasOption = 10,
     slo_ms: options.SloOption = 50.0,
@@ -62,8 +63,11 @@ def simulate(
     A whole application: penstock simulate --application diamond --policy threshold-c
     --application-policy token-bucket --slots 10080
     """
-    managers, above = policy_options.chosen(
-        [policy], [] if application_policy is None else [application_policy], settings or ()
+    (below,), above, nodes = policy_options.chosen(
+        settings or (),
+        policies=[policy],
+        application_policies=[] if application_policy is None else [application_policy],
+        node_policies=[] if node_policy is None else [node_policy],
     )
     if history is not None:
         check_can_write(history)
@@ -93,9 +97,10 @@ def simulate(
         path_slo_ms=path_slo_ms,
         pause_s=pause_s,
         hosts=hosts,
+        node_policy=nodes[0] if nodes else None,
         migrate_above=migrate_above,
     )
-    spec = inputs.simulation(managers[0], above[0] if above else None, seed=seed)
+    spec = inputs.simulation(below, above[0] if above else None, seed=seed)
     with screen.busy(f"simulating {spec.label} (the first run of a policy compiles it)"):
         from penstock.simulation.play import run
 

@@ -53,7 +53,7 @@ def sweep(
     from penstock.simulation.sweep import sweep as run_sweep
     from penstock.simulation.sweep_runners import on_spark
 
-    managers, _ = named.chosen(named.listed("--policies", policies), [], settings or ())
+    managers = named.chosen(settings or (), policies=named.listed("--policies", policies)).operators
     places = named.listed("--infrastructures", infrastructures)
     sizes = named.listed("--max-replicas", max_replicas)
     for place in places:

@@ -44,6 +44,12 @@ def _application_policies() -> str:
     )
 
 
+def _node_policies() -> str:
+    from penstock.policy.registry import Level, entries
+
+    return ", ".join(entries(Level.NODE))
+
+
 def _applications() -> str:
     from penstock.apps.registry import applications
 
@@ -77,6 +83,7 @@ def _reproductions() -> str:
 _KNOWN: dict[str, Callable[[], str]] = {
     "policies": _policies,
     "application_policies": _application_policies,
+    "node_policies": _node_policies,
     "applications": _applications,
     "families": _families,
     "workloads": _workloads,

@@ -466,6 +466,67 @@ def test_nodes_have_room_and_send_replicas_away(run: Run, trace: Path) -> None:
     assert json.loads(out)["migrations"] is None
 
 
+def test_migrate_above_is_short_for_a_node_policy_and_its_parameter(run: Run, trace: Path) -> None:
+    words = (*_MANAGED[:-1], "grant-all", "--slo-ms", 100, "--json", "--hosts", "3:4:5")
+    found = []
+    for how in (
+        ("--migrate-above", "0.1"),
+        ("--node-policy", "sender-initiated", "--set", "target_utilisation=0.1"),
+        ("--node-policy", "sender-initiated", "--set", "sender-initiated.target_utilisation=0.9"),
+    ):
+        status, out, _ = run("simulate", "--trace", trace, *words, *how)
+        assert status == 0
+        found.append(json.loads(out)["migrations"])
+    assert found[0] == found[1] > found[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--runtime", "spark", "--trace", "x"), "--trace: has no effect with --runtime spark"),
+        (("--runtime", "spark", "--threads", "1"), "--threads: has no effect with --runtime spark"),
+        (("--minutes", "1"), "--minutes: has no effect with --runtime sim"),
+        (("--policies", "ql", "--set", "gamma=.9", "--set", "gamma=.8"), "has 'gamma' set already"),
+        (
+            ("--application", "diamond", "--application-policies", "drs-c", "--set", "threshold=.4"),
+            "application policy 'drs-c' decides for all operators, so policy 'threshold-c' is never asked",
+        ),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(run: Run, words: tuple[str, ...], message: str) -> None:
+    status, out, err = run("compare", *words)
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_a_parameter_matters_where_operators_also_decide_with_nobody_above_them(
+    run: Run, trace: Path
+) -> None:
+    words = (
+        "--application",
+        "diamond",
+        "--policies",
+        "threshold-c",
+        "--set",
+        "threshold=.4",
+        "--slo-ms",
+        300,
+    )
+    status, out, _ = run(
+        "compare",
+        "--trace",
+        trace,
+        *words,
+        "--application-policies",
+        "nobody,drs-c",
+        "--slo-ms",
+        300,
+        "--json",
+    )
+    assert status == 0
+    assert "drs-c (application)" in out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -492,6 +553,11 @@ def test_nodes_have_room_and_send_replicas_away(run: Run, trace: Path) -> None:
         ((*_MANAGED, "--hosts", "4:8:inf"), "a delay of inf ms"),
         ((*_MANAGED, "--hosts", "1:1:5", "--infrastructure", "A:1"), "has room left"),
         ((*_MANAGED, "--migrate-above", "0.5"), "give hosts"),
+        (
+            (*_MANAGED, "--hosts", "4:8:5", "--migrate-above", ".5", "--node-policy", "sender-initiated"),
+            "--node-policy is given, too",
+        ),
+        ((*_MANAGED, "--hosts", "4:8:5", "--node-policy", "sender"), "node policy 'sender': unknown"),
         (
             (*_MANAGED, "--hosts", "4:8:5", "--migrate-above", "1.5"),
             "target_utilisation=1.5: it must be above 0, below 1",
