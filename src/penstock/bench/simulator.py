@@ -5,6 +5,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from penstock.control.spec import Manager
 from penstock.data.synthetic import day_and_week
 from penstock.papers import mdp_pipeline
 from penstock.policy.operator.value_iteration import ValueIteration
-from penstock.policy.registry import Level
 from penstock.simulation.one_operator import operator_of
 from penstock.simulation.play import run, run_all
 from penstock.simulation.spec import OneOperator
@@ -122,7 +122,7 @@ def plain_twin(spec: OneOperator, rates: Floats) -> tuple[plain.Setting, plain.P
         "threshold-s": setting.speedups.index(max(setting.speedups)),
         "threshold-0": 0,
     }[spec.operator_policy.name]
-    policy = spec.operator_policy.entry(Level.OPERATOR).build(op, spec.operator_policy.parameters)
+    policy: Any = spec.operator_policy.for_operator(op)  # a Threshold
     high, low = policy.threshold, policy.beta * policy.threshold
     return setting, plain.threshold(setting, node_type=node_type, high=high, low=low), first
 

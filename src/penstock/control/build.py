@@ -47,12 +47,13 @@ def build_controller(
         delays_s=spec.delays_s,
     )
     operators = operator_managers(spec, known) if spec.operators_decide else {}
-    above = spec.application_policy.entry(Level.APPLICATION)
     controller = Controller(
         managers=Managers(
             operators=operators,
-            application=above.build(known.of_application(), spec.application_policy.parameters),
-            nodes={} if spec.node_policy is None else dict.fromkeys(nodes, _node_policy(spec.node_policy)),
+            application=spec.application_policy.for_application(known.of_application()),
+            nodes={}
+            if spec.node_policy is None
+            else dict.fromkeys(nodes, spec.node_policy.for_node(NodeKnowledge())),
             application_period_s=spec.application_period_s,
             operator_period_s=dict.fromkeys(operators, spec.operator_period_s),
             rest_s=spec.rest_s,
@@ -66,15 +67,7 @@ def build_controller(
 
 def operator_managers(spec: ControllerSpec, known: Knowledge) -> dict[str, OperatorPolicy[Any]]:
     """A manager for every operator of the specification, each from what is known of it."""
-    policy = spec.operator_policy.entry(Level.OPERATOR)
-    return {
-        one.name: policy.build(known.of_operator(one), spec.operator_policy.parameters)
-        for one in spec.operators
-    }
-
-
-def _node_policy(manager: Manager) -> Any:
-    return manager.entry(Level.NODE).build(NodeKnowledge(), manager.parameters)
+    return {one.name: spec.operator_policy.for_operator(known.of_operator(one)) for one in spec.operators}
 
 
 class FromMeasurements:

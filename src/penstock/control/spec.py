@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
 from penstock.perf.latency import naive_shares
 from penstock.perf.traffic import visits
+from penstock.policy.api import ApplicationPolicy, NodePolicy, OperatorPolicy
+from penstock.policy.knowledge import ApplicationKnowledge, NodeKnowledge, OperatorKnowledge
 from penstock.policy.parameters import Value
 from penstock.policy.registry import Entry, Level, entry, known_as, load
 
@@ -36,6 +39,19 @@ class Manager:
         found = entry(level, self.name)
         found.checked(self.parameters)
         return found
+
+    def for_operator(self, known: OperatorKnowledge) -> OperatorPolicy[Any]:
+        """The policy itself, for what is known of an operator."""
+        policy: OperatorPolicy[Any] = entry(Level.OPERATOR, self.name).build(known, self.parameters)
+        return policy
+
+    def for_application(self, known: ApplicationKnowledge) -> ApplicationPolicy[Any]:
+        policy: ApplicationPolicy[Any] = entry(Level.APPLICATION, self.name).build(known, self.parameters)
+        return policy
+
+    def for_node(self, known: NodeKnowledge) -> NodePolicy:
+        policy: NodePolicy = entry(Level.NODE, self.name).build(known, self.parameters)
+        return policy
 
 
 Policy = str | type | Manager  # as a program names one: a name, `module:Class`, or the class itself

@@ -181,9 +181,7 @@ def tuned_configuration(world: _World) -> Configuration:
     objective = known.queueing_objective
     spec = replace(world.spec, path_slo_s=tuple(objective.per_path_s.items()))
     limit_s = min(objective.for_path(path) for path in application.paths)
-    manager = spec.application_policy.entry(Level.APPLICATION).build(
-        known, spec.application_policy.parameters
-    )
+    manager = spec.application_policy.for_application(known)
     settings = manager if isinstance(manager, SelfTuning) else SelfTuning()
 
     def play(chosen: Configuration, rates: Floats) -> Behaviour:

@@ -10,7 +10,6 @@ from penstock.perf.cost import interval_cost
 from penstock.perf.deployments import Deployments, counts_at, with_types
 from penstock.policy.kernel import CompiledPolicy, is_compiled
 from penstock.policy.knowledge import OperatorKnowledge
-from penstock.policy.registry import Level
 from penstock.runtimes.sim.episode import Trail, decided, no_totals, part_of, play, trail_of, world_of
 from penstock.simulation.result import History, SimulationResult
 from penstock.simulation.spec import OneOperator
@@ -40,7 +39,7 @@ def run_operator(
     """Simulate one operator under its policy."""
     _, policy_rng = np.random.default_rng(spec.seed).spawn(2)
     known = operator_of(spec, rates, training, spec.seed)
-    policy = spec.operator_policy.entry(Level.OPERATOR).build(known, spec.operator_policy.parameters)
+    policy = spec.operator_policy.for_operator(known)
     memory = policy.initial()
     here = first_deployment(known, policy, spec.variant.first_replica)
     totals = no_totals(len(known.node_types))

@@ -18,7 +18,6 @@ from penstock.control.spec import ControllerSpec, OperatorSpec
 from penstock.domain.observation import ApplicationObservation
 from penstock.policy.application.tuned import Behaviour, Chosen, Configuration, SelfTuning, naive
 from penstock.policy.knowledge import ApplicationKnowledge, OperatorKnowledge
-from penstock.policy.registry import Level
 from penstock.runtimes.sim.graph import managed_operators, run_application
 from penstock.training.pretrain import model_of, pretrained, specs_of
 from penstock.training.tuning import chosen_by_simulation
@@ -146,9 +145,7 @@ def _behaviour(spec: ControllerSpec, rates: Floats) -> Behaviour:
 
 def _settings(spec: ControllerSpec) -> SelfTuning | None:
     """The parameters of the manager that tunes, where that is the one there is."""
-    manager = spec.application_policy
-    found = manager.entry(Level.APPLICATION)
-    built = found.build(FromMeasurements(spec).of_application(), manager.parameters)
+    built = spec.application_policy.for_application(FromMeasurements(spec).of_application())
     return built if isinstance(built, SelfTuning) else None
 
 

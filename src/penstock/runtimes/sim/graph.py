@@ -24,7 +24,6 @@ from penstock.perf.operator import response_time, throughput
 from penstock.perf.queueing import QueueModel
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.knowledge import OperatorKnowledge
-from penstock.policy.registry import Level
 from penstock.runtimes.sim.episode import (
     World,
     decided,
@@ -65,11 +64,10 @@ def managed_operators(
     charge_before: bool = False,
 ) -> dict[str, ManagedOperator]:
     """Every operator of a specification exactly as its manager knows it, and that manager."""
-    policy_entry = spec.operator_policy.entry(Level.OPERATOR)
     managed: dict[str, ManagedOperator] = {}
     for one in spec.operators:
         known = knowledge.of_operator(one)
-        policy = policy_entry.build(known, spec.operator_policy.parameters)
+        policy = spec.operator_policy.for_operator(known)
         managed[one.name] = ManagedOperator(
             world=world_of(known, charge_before=charge_before),
             policy=policy,
