@@ -34,6 +34,7 @@ class AppEntry:
     results: "Callable[[App, Path, Path], str]"  # (app, work folder, results folder) -> what to say of them
     aliases: tuple[str, ...] = ()
     objective_s: float = 10.0  # of a live run that is given none
+    published_objective_s: float | None = None  # the one the graph was published with
     delays_s: Mapping[str, float] = field(default_factory=dict)  # that neither load nor nodes change
     # Bounds of single operators where a paper gives them, for an objective of so many seconds.
     bounds_s: Callable[[float], dict[str, float]] | None = None

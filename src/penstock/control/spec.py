@@ -1,4 +1,4 @@
-"""What a controller is, as a value: command lines make it, journals begin with it, one builder reads it."""
+"""What a controller is, as a value: commands make it, a journal begins with it, one builder reads it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from penstock.domain.objective import Objective, Weights
 from penstock.perf.latency import naive_shares
 from penstock.perf.traffic import visits
 from penstock.policy.parameters import Value
-from penstock.policy.registry import Entry, Level, entry
+from penstock.policy.registry import Entry, Level, entries, entry
 
 GRANT_ALL = "grant-all"
 
@@ -40,7 +40,7 @@ class Manager:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSpec:
-    """What the manager of one operator knows of it."""
+    """What the manager of an operator knows about it."""
 
     name: str
     bound_s: float  # response time it is to stay within
@@ -66,14 +66,16 @@ class ControllerSpec:
     application: Application  # as known: service times on a node of speedup 1
     objective: Objective
     node_types: tuple[NodeType, ...]  # with prices per hour
-    operators: tuple[OperatorSpec, ...]  # those that have a manager, or could have one
+    operators: tuple[OperatorSpec, ...]  # those that have, or could have, a manager
     operator_policy: Manager
     application_policy: Manager = field(default_factory=lambda: Manager(name=GRANT_ALL))
     node_policy: Manager | None = None
     weights: Weights = field(default_factory=Weights)  # of the operators' own costs
-    levels: int = 30  # of an arrival rate that learners tell apart
+    levels: int = 30  # of the arrival rate that learners distinguish
     source_rates: tuple[float, ...] = ()  # tuples/s as measured, interval by interval
-    delays_s: Mapping[str, float] = field(default_factory=dict)  # that neither load nor nodes change
+    delays_s: Mapping[str, float] = field(
+        default_factory=dict
+    )  # constant: neither load nor nodes change them
     interval_s: float = 30.0  # between two rounds
     application_period_s: float = 0.0  # between two decisions of the Application Manager; 0: every round
     operator_period_s: float = 0.0
@@ -122,16 +124,17 @@ def check_tunable(operator_policy: Manager, application_policy: Manager) -> None
     traits = operator_policy.entry(Level.OPERATOR).traits
     unbound = operator_policy.parameters.get(traits.unbound_by or "") is not None
     if unbound or not traits.has_bounds:
+        bound = [name for name, one in entries(Level.OPERATOR).items() if one.traits.has_bounds]
         raise InputError(
             f"policy '{operator_policy.name}': it has no bounds or weights for the application policy "
-            f"'{application_policy.name}' to set; try ql-pds-plus or model-based"
+            f"'{application_policy.name}' to set; choose one that has: {', '.join(bound)}"
         )
 
 
 def operator_specs(
     application: Application, objective: Objective, *, source_rates: Floats | None = None
 ) -> tuple[OperatorSpec, ...]:
-    """What is known of every operator of a graph: its share of the response time, its part of the load."""
+    """What is known about every operator of a graph: its share of the response time and of the load."""
     shares, reached = naive_shares(application, objective), visits(application)
     rates = np.zeros(0) if source_rates is None else source_rates
     return tuple(

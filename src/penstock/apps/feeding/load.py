@@ -28,7 +28,7 @@ class Load:
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
-            raise InputError(f"load '{self.shape}': unknown; choose step, sine or constant")
+            raise InputError(f"load '{self.shape}': unknown; choose {', '.join(SHAPES[:-1])} or {SHAPES[-1]}")
         for what, value in (("low", self.low), ("high", self.high), ("seconds", self.seconds)):
             if not 0 < value < float("inf"):
                 raise InputError(f"load: {what}={value}; it must be positive")
