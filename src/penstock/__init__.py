@@ -1,12 +1,12 @@
 """Penstock keeps stream-processing applications inside their response-time objective at the lowest cost.
 
-What people use stands here:
+What people use is here:
 
     penstock.attach(spark, query, objective=...)   put a running Spark query under control
     penstock.App                                   an application whose operators are scaled one by one
     penstock.simulate(rates, policy=...)           try a policy on your own load, without Spark
     penstock.compare(rates, policies=[...])        several of them, side by side
-    penstock.policies()                            what there is, with every parameter
+    penstock.policies()                            all policies, with every parameter
 
 and what a policy of your own needs: `OperatorObservation`, `Hold`, `Scale`, `Param`,
 `operator_policy`, `application_policy` (docs/add-a-policy.md).
@@ -153,8 +153,8 @@ def attach(
 ) -> "Attached":
     """Put a running streaming query on a standalone cluster under control.
 
-    The query is not touched: its application gets more or fewer executors, from what Spark reports
-    of it. `advise=True` decides and explains, and changes nothing. `policy` is a name, `module:Class`
+    The query is not touched: its application gets more or fewer executors, based on what Spark
+    reports about it. `advise=True` decides and explains, and changes nothing. `policy` is a name, `module:Class`
     or a class of your own. `stop()` on what is returned leaves the query as it is. docs/spark.md.
 
         attached = penstock.attach(spark, query, objective=penstock.Objective(response_time_s=5))
@@ -183,10 +183,10 @@ def simulate(
     with_history: bool = False,
     **settings: Any,
 ) -> "SimulationResult":
-    """What a policy would have done, and cost, under these arrival rates (tuples/s, one a slot).
+    """What a policy would have done, and cost, under these arrival rates (tuples/s, one per slot).
 
     One operator by default: `service_rate` is what one replica on a node of speedup 1 can process,
-    `slo_s` the response time wanted, `max_rate` the highest rate learners tell apart,
+    `slo_s` the response-time objective, `max_rate` the highest rate learners distinguish,
     `infrastructure` the node types on offer, `max_replicas`, `seed` and so on, as `penstock simulate`
     has them. `application="diamond"` simulates a graph, `application_policy="token-bucket"` an
     application under its managers. A keyword that does not apply is an error.
@@ -212,7 +212,7 @@ def compare(
 ) -> "dict[str, list[SimulationResult]]":
     """The same load under several policies: results by policy, the cheapest first.
 
-    Policies with chance in them run once per seed. `Manager(name=..., parameters=...)` sets
+    Policies whose behaviour is random run once per seed. `Manager(name=..., parameters=...)` sets
     parameters; settings are those of `simulate`.
 
         found = penstock.compare(rates, ["threshold-c", "ql-pds", "vi"], service_rate=180)

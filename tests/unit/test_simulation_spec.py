@@ -57,7 +57,7 @@ def test_an_application_is_not_simulated_without_its_name_or_its_manager(
 @pytest.mark.parametrize(
     ("kind", "given", "message"),
     [
-        (OperatorGraph, {"policy": "fixed", "application": "top-routes"}, "application policy only"),
+        (OperatorGraph, {"policy": "fixed", "application": "top-routes"}, "only under an application policy"),
         (OperatorGraph, {"policy": "fixed", "application": "pipelin"}, "did you mean 'pipeline'"),
         (
             ManagedApplication,
@@ -76,7 +76,7 @@ def test_an_application_is_not_simulated_without_its_name_or_its_manager(
                 "hosts": HOSTS,
                 "node_policy": Manager(name="sender-initiated", parameters={"target_utilisation": 1.0}),
             },
-            "target_utilisation=1: it must be above 0, below 1",
+            "target_utilisation=1: it must be above 0 and below 1",
         ),
         (ManagedApplication, {**MANAGED, "application_policy": "tuned"}, "no bounds or weights"),
         (OneOperator, {"policy": "threshold-c", "parameters": {"treshold": 0.5}}, "'threshold'"),

@@ -1,4 +1,4 @@
-"""An existing streaming query on a standalone cluster under control: `penstock.attach(spark, query, ...)`.
+"""Control of an existing streaming query on a standalone cluster: `penstock.attach(spark, query, ...)`.
 
 The query is not touched: what can be known of it is what Spark reports of any query, and what
 can be changed is how many executors its application has. It needs `spark.executor.cores` set and
@@ -42,7 +42,7 @@ _ANY_NODE = NodeType(name="executor", speedup=1.0, price=1.0)
 
 
 class QueryMonitor:
-    """Sees a query Penstock did not build."""
+    """Observes a query that Penstock did not build."""
 
     def __init__(self, spark: "SparkSession", query: "StreamingQuery", cores: int) -> None:
         self._spark, self._query, self._cores = spark, query, cores
@@ -63,12 +63,12 @@ class QueryMonitor:
             self._last_batch = int(done[-1]["batchId"])
         # Spark reports micro-batches that ended, and nothing while there is no input: then the query is
         # measured, too, and has nothing to do. One that hangs in a micro-batch is not, whatever its
-        # executors do: their tasks may be somebody else's.
+        # executors do: their tasks may belong to another query.
         idle = self._query.isActive and not self._query.status["isDataAvailable"]
         if done or idle:
             self._measured_s = now_s
         elif loads is not None and not any(loads):
-            loads = None  # a task counts when it ends: where none did, nobody knows how busy it was
+            loads = None  # a task counts when it ends: where none did, utilisation is unknown
         rows = sum(int(p["numInputRows"]) for p in done)
         # A tuple waits half a trigger on average before its micro-batch begins, then as long as that takes.
         took = waits(
@@ -111,7 +111,7 @@ class ExecutorActuator:
         jvm: Any = self._spark.sparkContext._jvm
         no_preferences = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
         context.requestTotalExecutors(wanted, 0, no_preferences)
-        # Asking for fewer ends none: the newest are ended one by one.
+        # Asking for fewer stops none: the newest are stopped one by one.
         for executor in sorted(by_id(self._spark), key=int)[wanted:]:
             context.killExecutor(executor)
 
@@ -158,7 +158,7 @@ class Attached:
         while not self._stopping.wait(self.interval_s) and self.query.isActive:
             try:
                 self.tick()
-            except Exception as problem:  # the query must not suffer from a controller that does not work
+            except Exception as problem:  # a broken controller must not harm the query
                 self.problem = str(problem)
                 if self.journal is not None:
                     self.journal.append(Noted(at_s=time.time(), text=f"controller stopped: {problem}"))

@@ -26,16 +26,16 @@ class LiveSettings:
     advise: bool = False
     seed: int = 1
     interval_s: float = 5.0  # between two decisions
-    trigger_s: float = 0.5  # a micro-batch begins that often at most
+    trigger_s: float = 0.5  # least time from one micro-batch to the next
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
     warm_up_s: float = 30.0  # the first micro-batches of a query, or of an executor, are slow
     scale_in_window_s: float = 30.0
     replicas: int = 1  # every chain starts with
     replicas_of: Mapping[str, int] = field(default_factory=dict)  # other numbers for some chains
     label: str = ""  # what the run is called in tables; the policy's name if left out
-    retune_s: float = 300.0  # a manager that tunes: from one tuning to looking whether another is needed
-    tuning_limit_s: float = 600.0  # a tuning that takes longer is given up
-    master: str | None = None  # of a cluster that runs already; None: an embedded one
+    retune_s: float = 300.0  # a manager that tunes: from one tuning to checking whether another is needed
+    tuning_limit_s: float = 600.0  # a tuning that takes longer is abandoned
+    master: str | None = None  # of a cluster that is already running; None: an embedded one
     max_cost: float | None = None  # price of all replicas together, per hour
     max_nodes: int | None = None  # replicas of all operators together
     force_scaling: bool = False  # a change at every interval, to show that results stay the same
@@ -43,7 +43,7 @@ class LiveSettings:
     def __post_init__(self) -> None:
         check_tunable(self.operator_policy, self.application_policy)
         if self.minutes is not None and not (isfinite(self.minutes) and self.minutes > 0):
-            raise InputError(f"minutes {self.minutes}; a run takes some time")
+            raise InputError(f"minutes {self.minutes}; it must be positive")
         for what, value in (
             ("interval", self.interval_s),
             ("trigger", self.trigger_s),
@@ -53,7 +53,7 @@ class LiveSettings:
         ):
             if not (isfinite(value) and value > 0):
                 raise InputError(f"{what} {value} s; it must be positive")
-        SafetySettings(max_cost=self.max_cost, max_nodes=self.max_nodes)  # says what cannot be
+        SafetySettings(max_cost=self.max_cost, max_nodes=self.max_nodes)  # raises where they are not valid
         if self.force_scaling and self.advise:
             raise InputError("forced changes and advice only: choose one")
         for count in (self.replicas, *self.replicas_of.values()):
@@ -64,7 +64,7 @@ class LiveSettings:
 
     @property
     def work(self) -> Path:
-        """What is needed to go on after a crash; absolute, as workers run elsewhere."""
+        """What is needed to resume after a crash; absolute, because workers run elsewhere."""
         return (self.out / "work").absolute()
 
     @property
@@ -74,14 +74,14 @@ class LiveSettings:
 
     @property
     def operator_policy(self) -> Manager:
-        """With what the run itself decides: a policy that runs a number of replicas runs the run's."""
+        """Completed with what the run decides: a policy with a fixed number of replicas gets the run's."""
         if "replicas" not in self.policy.entry(Level.OPERATOR).parameters:
             return self.policy
         return replace(self.policy, parameters={"replicas": self.replicas, **self.policy.parameters})
 
     @property
     def needs_model(self) -> bool:
-        """Whether operators must have been measured before anybody can decide."""
+        """Whether operators must be measured before the first decision."""
         return needs_model(self.policy, self.application_policy)
 
     @property
@@ -99,7 +99,7 @@ class LiveSettings:
 
 
 def node_kinds(text: str) -> tuple[NodeKind, ...]:
-    """Node types as a command line names them: `NAME:SPEEDUP:PRICE[:SLOTS]`, separated by commas."""
+    """Node types as the command line names them: `NAME:SPEEDUP:PRICE[:SLOTS]`, separated by commas."""
     kinds: list[NodeKind] = []
     for word in (word.strip() for word in text.split(",") if word.strip()):
         name, *numbers = word.split(":")
@@ -109,7 +109,7 @@ def node_kinds(text: str) -> tuple[NodeKind, ...]:
                 raise ValueError
         except (ValueError, OverflowError) as problem:
             raise InputError(
-                f"node type '{word}': NAME:SPEEDUP:PRICE or NAME:SPEEDUP:PRICE:SLOTS is expected"
+                f"node type '{word}': give NAME:SPEEDUP:PRICE or NAME:SPEEDUP:PRICE:SLOTS"
             ) from problem
         if not (isfinite(speedup) and isfinite(price)):
             raise InputError(f"node type '{word}': speedup and price must be finite")

@@ -225,7 +225,7 @@ _COLUMNS = ("mean_ms", "median_ms", "p95_ms", "replicas", "downtime_pct", "viola
 
 
 def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
-    """Every row, and the effects the paper draws from them."""
+    """Every row, and the effects that the paper derives from them."""
     starts = [*((row, COLD) for row in _ROWS), (_WARM_ROW, WARM)]
     jobs = [(row, start, seed) for row, start in starts for seed in range(SEEDS)]
     progress.of(len(jobs))
