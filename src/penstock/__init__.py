@@ -154,8 +154,9 @@ def attach(
     """Put a running streaming query on a standalone cluster under control.
 
     The query is not touched: its application gets more or fewer executors, based on what Spark
-    reports about it. `advise=True` decides and explains, and changes nothing. `policy` is a name, `module:Class`
-    or a class of your own. `stop()` on what is returned leaves the query as it is. docs/spark.md.
+    reports about it. `advise=True` decides and explains, and changes nothing. `policy` is a name,
+    `module:Class` or your own class. Calling `stop()` on the result leaves the query as it is.
+    See docs/spark.md.
 
         attached = penstock.attach(spark, query, objective=penstock.Objective(response_time_s=5))
     """

@@ -117,7 +117,7 @@ def test_a_failed_cell_is_told_with_its_error_and_tried_again_next_time(tmp_path
 
 def test_a_directory_that_holds_something_else_is_not_added_to(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="not a sweep.s table"):
+    with pytest.raises(InputError, match="holds no sweep"):
         sweep(CELLS, one_by_one, tmp_path)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "part.parquet").write_text("not parquet")

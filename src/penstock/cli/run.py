@@ -113,7 +113,7 @@ def run(
         float,
         typer.Option(
             "--trigger",
-            help="Shortest time from one micro-batch to the next, in seconds: a short trigger answers sooner, "
+            help="Shortest time from one micro-batch to the next, in seconds: a short one answers sooner, "
             "a long one leaves replicas time for other work.",
         ),
     ] = 0.5,

@@ -191,7 +191,7 @@ def read_table(table: Path, columns: list[str] | None = None) -> pyarrow.Table:
             if any(
                 not path.name.startswith(".") for path in table.iterdir()
             ):  # leftovers of a kill are hidden
-                raise InputError(f"{table}: it is not a sweep's table; choose another name")
+                raise InputError(f"{table}: holds no sweep; choose another name")
             return pyarrow.table({name: [] for name in columns or ["cell"]})
         # Rows have the parameters of their policies as columns, so files differ in them.
         parts = [pyarrow.parquet.read_table(file, columns=columns) for file in files]
