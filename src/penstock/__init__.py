@@ -9,7 +9,8 @@ What people use is here:
     penstock.policies()                            all policies, with every parameter
 
 and what a policy of your own needs: `OperatorObservation`, `Hold`, `Scale`, `Param`,
-`operator_policy`, `application_policy` (docs/add-a-policy.md).
+`operator_policy`, `application_policy`, and for a compiled one `CompiledPolicy`, `step_of`,
+`Seen`, `Deployments` and what can be asked of them (docs/add-a-policy.md).
 """
 
 import os
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.apps.entry import AppEntry as AppEntry
+    from penstock.compiled import Floats as Floats
+    from penstock.compiled import Ints as Ints
     from penstock.control.spec import Manager as Manager
     from penstock.domain.decision import Decision as Decision
     from penstock.domain.decision import Hold as Hold
@@ -44,6 +47,18 @@ if TYPE_CHECKING:
     from penstock.live.attach import Attached
     from penstock.live.run import LiveRun as LiveRun
     from penstock.live.settings import LiveSettings as LiveSettings
+    from penstock.perf.deployments import NOWHERE as NOWHERE
+    from penstock.perf.deployments import Deployments as Deployments
+    from penstock.perf.deployments import adding as adding
+    from penstock.perf.deployments import after as after
+    from penstock.perf.deployments import cost_of as cost_of
+    from penstock.perf.deployments import count_of as count_of
+    from penstock.perf.deployments import deployments as deployments
+    from penstock.perf.deployments import removing as removing
+    from penstock.perf.deployments import replicas_of as replicas_of
+    from penstock.perf.deployments import slowest_of as slowest_of
+    from penstock.perf.deployments import speed_of as speed_of
+    from penstock.policy.api import OperatorPolicy as OperatorPolicy
     from penstock.policy.kernel import CompiledPolicy as CompiledPolicy
     from penstock.policy.kernel import Seen as Seen
     from penstock.policy.kernel import step_of as step_of
@@ -66,15 +81,20 @@ _HOMES = {
     "ApplicationObservation": "penstock.domain.observation",
     "CompiledPolicy": "penstock.policy.kernel",
     "Decision": "penstock.domain.decision",
+    "Deployments": "penstock.perf.deployments",
+    "Floats": "penstock.compiled",
     "Hold": "penstock.domain.decision",
     "InputError": "penstock.domain.errors",
+    "Ints": "penstock.compiled",
     "LiveRun": "penstock.live.run",
     "LiveSettings": "penstock.live.settings",
     "Manager": "penstock.control.spec",
     "Method": "penstock.reconfigure.words",
+    "NOWHERE": "penstock.perf.deployments",
     "NodeType": "penstock.domain.infrastructure",
     "Objective": "penstock.domain.objective",
     "OperatorObservation": "penstock.domain.observation",
+    "OperatorPolicy": "penstock.policy.api",
     "OperatorScalingEnv": "penstock.runtimes.sim.gym",
     "Param": "penstock.policy.parameters",
     "Refused": "penstock.domain.request",
@@ -87,18 +107,31 @@ _HOMES = {
     "SimulationResult": "penstock.simulation.result",
     "Verdict": "penstock.domain.request",
     "Weights": "penstock.domain.objective",
+    "adding": "penstock.perf.deployments",
+    "after": "penstock.perf.deployments",
     "application_policy": "penstock.policy.registry",
+    "cost_of": "penstock.perf.deployments",
+    "count_of": "penstock.perf.deployments",
+    "deployments": "penstock.perf.deployments",
     "operator_policy": "penstock.policy.registry",
+    "removing": "penstock.perf.deployments",
+    "replicas_of": "penstock.perf.deployments",
+    "slowest_of": "penstock.perf.deployments",
+    "speed_of": "penstock.perf.deployments",
     "step_of": "penstock.policy.kernel",
 }
 __all__ = [
+    "NOWHERE",
     "App",
     "AppEntry",
     "ApplicationObservation",
     "CompiledPolicy",
     "Decision",
+    "Deployments",
+    "Floats",
     "Hold",
     "InputError",
+    "Ints",
     "LiveRun",
     "LiveSettings",
     "Manager",
@@ -106,6 +139,7 @@ __all__ = [
     "NodeType",
     "Objective",
     "OperatorObservation",
+    "OperatorPolicy",
     "OperatorScalingEnv",
     "Param",
     "Refused",
@@ -119,12 +153,21 @@ __all__ = [
     "Verdict",
     "Weights",
     "__version__",
+    "adding",
+    "after",
     "application_policy",
     "attach",
     "compare",
+    "cost_of",
+    "count_of",
+    "deployments",
     "operator_policy",
     "policies",
+    "removing",
+    "replicas_of",
     "simulate",
+    "slowest_of",
+    "speed_of",
     "step_of",
 ]
 
