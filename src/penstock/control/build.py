@@ -1,4 +1,4 @@
-"""A controller from its specification: the same for a run, for its replay and for training it beforehand."""
+"""A controller from its specification: the same for a run, for its replay and for training in advance."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -146,7 +146,7 @@ def likely_source_rates(spec: ControllerSpec, max_rate: float, slots: int, rng: 
 
 
 def likely_rates(one: OperatorSpec, slots: int, rng: Generator, *, jumps: float = 0.0) -> Floats:
-    """Loads an operator may meet: a walk over all it can take, as restless as what was measured.
+    """Loads an operator may meet: a walk over all it can take, varying as much as what was measured.
 
     A few minutes show how much the load varies from one interval to the next, not where it
     goes later: a learner must have seen every level before it is asked about it. In a share

@@ -1,7 +1,7 @@
 """What a run writes down, one JSON entry per line: enough to explain every change, and to replay it.
 
 A journal begins with a `Header`. A controller that starts with a memory (restarted, or trained
-beforehand) writes it as `Remembered` before its first tick.
+in advance) writes it as `Remembered` before its first tick.
 """
 
 import json

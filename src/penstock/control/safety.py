@@ -310,7 +310,7 @@ def over_cost_cap(request: Request, view: View) -> Veto | None:
         _price(replicas, view) for name, replicas in view.planned.items() if name != view.one.operator
     )
     before, after = _price(view.one.replicas, view), _price(request.target, view)
-    # A hair of rounding must not refuse what costs exactly the cap.
+    # Rounding must not refuse what costs exactly the cap.
     if after <= before or others + after <= most * (1 + 1e-12):
         return None
     reason = f"it would cost {others + after:g} per hour; the cap is {most:g}"

@@ -61,8 +61,8 @@ class QueryMonitor:
         done = [p for p in self._query.recentProgress if p["batchId"] > self._last_batch]
         if done:
             self._last_batch = int(done[-1]["batchId"])
-        # Spark reports micro-batches that ended, and nothing while there is no input: then the query is
-        # measured, too, and has nothing to do. One that hangs in a micro-batch is not, whatever its
+        # Spark reports micro-batches that ended, and nothing while there is no input: then the query
+        # counts as measured, with nothing to do. One that hangs in a micro-batch is not, whatever its
         # executors do: their tasks may belong to another query.
         idle = self._query.isActive and not self._query.status["isDataAvailable"]
         if done or idle:

@@ -1,6 +1,6 @@
-"""The tuned Application Manager beside a live run: a process of its own tunes while decisions go on.
+"""The tuned Application Manager beside a live run: a separate process tunes while decisions continue.
 
-Observations are collected every round. When it is time, a job is started and the run goes on;
+Observations are collected every round. When it is time, a job is started and the run continues;
 every later round checks for an answer, and swaps it in before deciding. A job that
 fails or takes too long changes nothing and leaves a note.
 """

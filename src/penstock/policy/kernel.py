@@ -163,7 +163,7 @@ def unmeasured(seen: OperatorObservation) -> list[str]:
 
 
 def mean_utilisation(seen: OperatorObservation, busiest: float) -> float:
-    """Over replicas, where each was measured; otherwise the busiest stands for all."""
+    """Over replicas, where each was measured; otherwise the busiest counts for all."""
     loads = seen.utilisation_by_replica
     if not loads or not all(is_measured(load, finite=True) for load in loads):
         return busiest

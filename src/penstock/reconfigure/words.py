@@ -1,7 +1,7 @@
 """What is said while an operator is reconfigured: events, commands, and where the conversation stands.
 
 In words of no engine: a query is whatever runs an operator and can be stopped and started, and
-its checkpoint what it needs to go on where it was. The names of events and commands are those
+its checkpoint what it needs to continue where it was. The names of events and commands are those
 of the journal.
 """
 
@@ -16,7 +16,7 @@ from penstock.domain.errors import InputError
 class Method(Enum):
     """How an operator is reconfigured."""
 
-    LIVE = "live"  # replicas join and leave, the query goes on
+    LIVE = "live"  # replicas join and leave, the query keeps running
     PAUSE_AND_RESUME = "pause-and-resume"  # stop, repartition the state, start
 
 
@@ -258,7 +258,7 @@ class ReleaseNode:
 
 @dataclass(frozen=True, slots=True)
 class StopQuery:
-    """Stop the query where it can go on later. -> Stopped"""
+    """Stop the query where it can continue later. -> Stopped"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def played(simulated: SimulatedApplication, controller: Controller, memory: Cont
 
 
 def _managers(world: _World) -> ControllerSpec:
-    """Who decides, with bounds and weights tuned beforehand where the Application Manager does that."""
+    """Who decides, with bounds and weights tuned in advance if the Application Manager tunes."""
     spec = world.spec
     check_application_policy(
         spec.manager,

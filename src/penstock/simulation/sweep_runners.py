@@ -31,7 +31,7 @@ def on_spark(spark: SparkSession, workloads: Mapping[str, SweptTrace], *, own: S
         try:
             task = context.parallelize([list(chunk)], 1)
             return task.flatMap(lambda cells: run_chunk(cells, shared.value, policies)).collect()
-        except Exception as problem:  # an executor lost for good: its cells failed, the others go on
+        except Exception as problem:  # an executor lost for good: its cells failed, the others continue
             return [FailedCell(cell=cell, error=in_one_line(problem)) for cell in chunk]
 
     def run(chunks: Sequence[Chunk]) -> Iterator[Results]:

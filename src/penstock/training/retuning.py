@@ -107,7 +107,7 @@ def swapped(now: Deciding, answer: Retuned, at_s: float) -> tuple[Retuned, Decid
     """Who decides from now on, and the journal entry that says so.
 
     Operator Managers start with what they learned for their new bounds and weights; what was
-    learned for the old ones no longer applies. Everything else goes on: safety, chance, paces.
+    learned for the old ones no longer applies. Everything else continues: safety, random generators, periods.
     """
     spec = retuned_spec(now.spec, answer)
     controller, _ = build_controller(spec)

@@ -1,4 +1,4 @@
-"""What is brought into an application, and how fast."""
+"""What is fed into an application, and how fast."""
 
 from dataclasses import dataclass
 from pathlib import Path

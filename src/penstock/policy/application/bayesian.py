@@ -3,7 +3,7 @@
 Gaussian processes with a Matérn 5/2 kernel stand for the cost and, one each, for the
 constraints that only an evaluation reveals. The next point is the one of largest expected
 improvement times the probability that it meets every constraint; as long as no evaluated
-point does, the most probable one. Constraints known beforehand are the domain's: every
+point does, the most probable one. Constraints known in advance are the domain's: every
 candidate lies inside.
 
 The paper adds 100 to the cost of a point that breaks a constraint. A process fitted to

@@ -338,7 +338,7 @@ def confirmed(
     """The best by a longer evaluation: of the start and all that were the best of their phase so far.
 
     Learners keep learning: what is cheapest over the 50,000 slots of a tuning run need not
-    be over a year. The start is always asked, so the answer is no worse than it over the
+    be over a year. The start is always evaluated, so the answer is no worse than the start over the
     longer run either; and so are the first, still scattered points of every phase. A start
     that meets the requirements is given up only for a promise of `least_gain`: the model's rates
     are not those to come (eight times the first 50,000 slots of the Taxi trace cost the naive

@@ -65,7 +65,7 @@ def session(
         with standard_error_in(log):
             spark = builder.getOrCreate()
     except Exception as problem:  # Java's, py4j's or Spark's own: it did not start
-        raise ClusterError(f"Spark does not start: {in_one_line(problem)}; see {log}") from problem
+        raise ClusterError(f"Spark did not start: {in_one_line(problem)}; see {log}") from problem
     spark.dataSource.register(LogSource)
     return spark
 
