@@ -29,9 +29,7 @@ class Controller:
 
     managers: Managers
     node_types: tuple[NodeType, ...]
-    safety: SafetySettings | None = field(
-        default_factory=SafetySettings
-    )  # None: no chain, everything is admitted
+    safety: SafetySettings | None = field(default_factory=SafetySettings)  # None: no chain, all is admitted
     advise: bool = False  # decide and explain, change nothing
 
 

@@ -66,16 +66,14 @@ class ControllerSpec:
     application: Application  # as known: service times on a node of speedup 1
     objective: Objective
     node_types: tuple[NodeType, ...]  # with prices per hour
-    operators: tuple[OperatorSpec, ...]  # those that have, or could have, a manager
+    operators: tuple[OperatorSpec, ...]  # those that have a manager, or could have one
     operator_policy: Manager
     application_policy: Manager = field(default_factory=lambda: Manager(name=GRANT_ALL))
     node_policy: Manager | None = None
     weights: Weights = field(default_factory=Weights)  # of the operators' own costs
-    levels: int = 30  # of the arrival rate that learners distinguish
+    levels: int = 30  # of an arrival rate that learners tell apart
     source_rates: tuple[float, ...] = ()  # tuples/s as measured, interval by interval
-    delays_s: Mapping[str, float] = field(
-        default_factory=dict
-    )  # constant: neither load nor nodes change them
+    delays_s: Mapping[str, float] = field(default_factory=dict)  # that neither load nor nodes change
     interval_s: float = 30.0  # between two rounds
     application_period_s: float = 0.0  # between two decisions of the Application Manager; 0: every round
     operator_period_s: float = 0.0

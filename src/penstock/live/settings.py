@@ -26,16 +26,16 @@ class LiveSettings:
     advise: bool = False
     seed: int = 1
     interval_s: float = 5.0  # between two decisions
-    trigger_s: float = 0.5  # least time from one micro-batch to the next
+    trigger_s: float = 0.5  # a micro-batch begins that often at most
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
     warm_up_s: float = 30.0  # the first micro-batches of a query, or of an executor, are slow
     scale_in_window_s: float = 30.0
     replicas: int = 1  # every chain starts with
     replicas_of: Mapping[str, int] = field(default_factory=dict)  # other numbers for some chains
     label: str = ""  # what the run is called in tables; the policy's name if left out
-    retune_s: float = 300.0  # a manager that tunes: from one tuning to checking whether another is needed
-    tuning_limit_s: float = 600.0  # a tuning that takes longer is abandoned
-    master: str | None = None  # of a cluster that is already running; None: an embedded one
+    retune_s: float = 300.0  # a manager that tunes: from one tuning to looking whether another is needed
+    tuning_limit_s: float = 600.0  # a tuning that takes longer is given up
+    master: str | None = None  # of a cluster that runs already; None: an embedded one
     max_cost: float | None = None  # price of all replicas together, per hour
     max_nodes: int | None = None  # replicas of all operators together
     force_scaling: bool = False  # a change at every interval, to show that results stay the same

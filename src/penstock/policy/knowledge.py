@@ -80,9 +80,7 @@ class ApplicationKnowledge:
     max_rate: float  # of the source, at the top of the highest level
     interval_s: float  # between two rounds
     levels: int = 30
-    delays_s: Mapping[str, float] = field(
-        default_factory=dict
-    )  # constant: neither load nor nodes change them
+    delays_s: Mapping[str, float] = field(default_factory=dict)  # constant, whatever load and nodes
     as_published: bool = False
 
     @property

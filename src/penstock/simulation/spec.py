@@ -54,11 +54,11 @@ class Setting:
     max_replicas: int = 10
     slo_s: float = 0.050
     weights: Weights = field(default_factory=Weights)
-    levels: int = 30  # of the arrival rate that learners distinguish
+    levels: int = 30  # of the arrival rate that learners tell apart
     max_rate: float = 650.0  # tuples/s at the top of the highest level
     seed: int = 1
     as_published: bool = False
-    published_updates: bool | None = None  # of learners; None: like the rest, by `as_published`
+    published_updates: bool | None = None  # of learners; None: as published, or not, like the rest
     first_replica: FirstReplica | None = None
 
     def __post_init__(self) -> None:

@@ -87,9 +87,7 @@ class SizingManager:
     objective: Objective
     node_types: tuple[NodeType, ...]
     node_choice: NodeChoice
-    delays_s: Mapping[str, float] = field(
-        default_factory=dict
-    )  # constant: neither load nor nodes change them
+    delays_s: Mapping[str, float] = field(default_factory=dict)  # constant, whatever load and nodes
     # The published simulator's procedure, which treats every node as one of speedup 1.
     as_published: bool = False
 
