@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
 .PHONY: help setup java demo simulation test check bench docs lock clean
 
-help: ## list what can be made
+help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 setup: $(READY) ## create .venv with the locked dependencies
@@ -47,10 +47,10 @@ check: setup ## formatting, lint, types, layers
 bench: setup ## speed and memory, as ratios within one run
 	$(BIN)/penstock bench
 
-docs: setup ## make the tables of policies in the docs anew
+docs: setup ## regenerate the tables of policies in the docs
 	$(BIN)/python tools/policy_tables.py
 
-lock: setup ## compile requirements.lock anew from pyproject.toml
+lock: setup ## recompile requirements.lock from pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-annotate --extra dev pyproject.toml -o requirements.lock

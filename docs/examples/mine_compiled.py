@@ -6,9 +6,21 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from penstock import CompiledPolicy, Param, Seen, operator_policy, step_of
-from penstock.compiled import Ints
-from penstock.perf.deployments import NOWHERE, Deployments, adding, after, count_of, removing, replicas_of
+from penstock import (
+    NOWHERE,
+    CompiledPolicy,
+    Deployments,
+    Ints,
+    Param,
+    Seen,
+    adding,
+    after,
+    count_of,
+    operator_policy,
+    removing,
+    replicas_of,
+    step_of,
+)
 
 
 class PatientMemory(NamedTuple):
@@ -40,6 +52,7 @@ class Patient(CompiledPolicy[PatientMemory]):
 
 @step_of(PatientMemory)
 def patient_step(me: PatientMemory, seen: Seen, rng: Generator) -> tuple[int, float]:
+    """Memory and what was seen in, the deployment to run next and the score out."""
     space, here = me.deployments, seen.deployment
     nearness = seen.response_time_s / me.limit_s
     more = after(space, here, adding(space, 0))

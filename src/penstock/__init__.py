@@ -1,15 +1,16 @@
 """Penstock keeps stream-processing applications inside their response-time objective at the lowest cost.
 
-What people use stands here:
+What people use is here:
 
     penstock.attach(spark, query, objective=...)   put a running Spark query under control
     penstock.App                                   an application whose operators are scaled one by one
     penstock.simulate(rates, policy=...)           try a policy on your own load, without Spark
     penstock.compare(rates, policies=[...])        several of them, side by side
-    penstock.policies()                            what there is, with every parameter
+    penstock.policies()                            all policies, with every parameter
 
 and what a policy of your own needs: `OperatorObservation`, `Hold`, `Scale`, `Param`,
-`operator_policy`, `application_policy`, `node_policy` (docs/add-a-policy.md).
+`operator_policy`, `application_policy`, `node_policy`, and for a compiled one `CompiledPolicy`,
+`step_of`, `Seen`, `Deployments` and what can be asked of them (docs/add-a-policy.md).
 """
 
 import os
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.apps.entry import AppEntry as AppEntry
+    from penstock.compiled import Floats as Floats
+    from penstock.compiled import Ints as Ints
     from penstock.control.spec import Manager as Manager
     from penstock.domain.decision import Decision as Decision
     from penstock.domain.decision import Hold as Hold
@@ -45,6 +48,18 @@ if TYPE_CHECKING:
     from penstock.live.run import LiveRun as LiveRun
     from penstock.live.settings import LiveSettings as LiveSettings
     from penstock.live.settings import controller_for as controller_for
+    from penstock.perf.deployments import NOWHERE as NOWHERE
+    from penstock.perf.deployments import Deployments as Deployments
+    from penstock.perf.deployments import adding as adding
+    from penstock.perf.deployments import after as after
+    from penstock.perf.deployments import cost_of as cost_of
+    from penstock.perf.deployments import count_of as count_of
+    from penstock.perf.deployments import deployments as deployments
+    from penstock.perf.deployments import removing as removing
+    from penstock.perf.deployments import replicas_of as replicas_of
+    from penstock.perf.deployments import slowest_of as slowest_of
+    from penstock.perf.deployments import speed_of as speed_of
+    from penstock.policy.api import OperatorPolicy as OperatorPolicy
     from penstock.policy.kernel import CompiledPolicy as CompiledPolicy
     from penstock.policy.kernel import Seen as Seen
     from penstock.policy.kernel import step_of as step_of
@@ -68,15 +83,20 @@ _HOMES = {
     "ApplicationObservation": "penstock.domain.observation",
     "CompiledPolicy": "penstock.policy.kernel",
     "Decision": "penstock.domain.decision",
+    "Deployments": "penstock.perf.deployments",
+    "Floats": "penstock.compiled",
     "Hold": "penstock.domain.decision",
     "InputError": "penstock.domain.errors",
+    "Ints": "penstock.compiled",
     "LiveRun": "penstock.live.run",
     "LiveSettings": "penstock.live.settings",
     "Manager": "penstock.control.spec",
     "Method": "penstock.reconfigure.method",
+    "NOWHERE": "penstock.perf.deployments",
     "NodeType": "penstock.domain.infrastructure",
     "Objective": "penstock.domain.objective",
     "OperatorObservation": "penstock.domain.observation",
+    "OperatorPolicy": "penstock.policy.api",
     "OperatorScalingEnv": "penstock.runtimes.sim.gym",
     "Param": "penstock.policy.parameters",
     "Refused": "penstock.domain.request",
@@ -89,20 +109,33 @@ _HOMES = {
     "SimulationResult": "penstock.simulation.result",
     "Verdict": "penstock.domain.request",
     "Weights": "penstock.domain.objective",
+    "adding": "penstock.perf.deployments",
+    "after": "penstock.perf.deployments",
     "application_policy": "penstock.policy.registry",
     "controller_for": "penstock.live.settings",
+    "cost_of": "penstock.perf.deployments",
+    "count_of": "penstock.perf.deployments",
+    "deployments": "penstock.perf.deployments",
     "node_policy": "penstock.policy.registry",
     "operator_policy": "penstock.policy.registry",
+    "removing": "penstock.perf.deployments",
+    "replicas_of": "penstock.perf.deployments",
+    "slowest_of": "penstock.perf.deployments",
+    "speed_of": "penstock.perf.deployments",
     "step_of": "penstock.policy.kernel",
 }
 __all__ = [
+    "NOWHERE",
     "App",
     "AppEntry",
     "ApplicationObservation",
     "CompiledPolicy",
     "Decision",
+    "Deployments",
+    "Floats",
     "Hold",
     "InputError",
+    "Ints",
     "LiveRun",
     "LiveSettings",
     "Manager",
@@ -110,6 +143,7 @@ __all__ = [
     "NodeType",
     "Objective",
     "OperatorObservation",
+    "OperatorPolicy",
     "OperatorScalingEnv",
     "Param",
     "Refused",
@@ -123,14 +157,23 @@ __all__ = [
     "Verdict",
     "Weights",
     "__version__",
+    "adding",
+    "after",
     "application_policy",
     "attach",
     "compare",
     "controller_for",
+    "cost_of",
+    "count_of",
+    "deployments",
     "node_policy",
     "operator_policy",
     "policies",
+    "removing",
+    "replicas_of",
     "simulate",
+    "slowest_of",
+    "speed_of",
     "step_of",
 ]
 
@@ -159,10 +202,10 @@ def attach(
 ) -> "Attached":
     """Put a running streaming query on a standalone cluster under control.
 
-    The query is not touched: its application gets more or fewer executors, from what Spark reports
-    of it. `advise=True` decides and explains, and changes nothing. `policy` is a name, `module:Class`
-    or a class of your own, `parameters` what differs from its defaults. `stop()` on what is returned
-    leaves the query as it is. docs/spark.md.
+    The query is not touched: its application gets more or fewer executors, based on what Spark
+    reports about it. `advise=True` decides and explains, and changes nothing. `policy` is a name,
+    `module:Class` or your own class, `parameters` whatever differs from its defaults. Calling `stop()`
+    on the result leaves the query as it is. See docs/spark.md.
 
         attached = penstock.attach(spark, query, objective=penstock.Objective(response_time_s=5))
     """
@@ -190,13 +233,13 @@ def simulate(
     with_history: bool = False,
     **settings: Any,
 ) -> "SimulationResult":
-    """What a policy would have done, and cost, under these arrival rates (tuples/s, one a slot).
+    """What a policy would have done, and cost, under these arrival rates (tuples/s, one per slot).
 
-    `policy` is a name, `module:Class` or a class of your own, `parameters` what differs from its
+    `policy` is a name, `module:Class` or your own class, `parameters` whatever differs from its
     defaults.
 
     One operator by default: `service_rate` is what one replica on a node of speedup 1 can process,
-    `slo_s` the response time wanted, `max_rate` the highest rate learners tell apart,
+    `slo_s` the response-time objective, `max_rate` the highest rate learners distinguish,
     `infrastructure` the node types on offer, `max_replicas`, `seed` and so on, as `penstock simulate`
     has them. `application="diamond"` simulates a graph, `application_policy="token-bucket"` an
     application under its managers. A keyword that does not apply is an error.
@@ -222,7 +265,7 @@ def compare(
 ) -> "dict[str, list[SimulationResult]]":
     """The same load under several policies: results by policy, the cheapest first.
 
-    Policies with chance in them run once per seed. `penstock.Manager("vi", {"gamma": 0.9})`
+    Policies whose behaviour is random run once per seed. `penstock.Manager("vi", {"gamma": 0.9})`
     sets parameters; settings are those of `simulate`.
 
         found = penstock.compare(rates, ["threshold-c", "ql-pds", "vi"], service_rate=180)

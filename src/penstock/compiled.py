@@ -225,7 +225,7 @@ def compiled_allocating(function: F) -> F:
 
 
 def frozen_floats(values: npt.ArrayLike) -> Floats:
-    """A read-only float array: what a policy is told, as opposed to what it remembers."""
+    """A read-only float array: what a policy is given, as opposed to what it remembers."""
     array = np.array(values, dtype=np.float64, order="C")
     array.flags.writeable = False
     return array

@@ -101,7 +101,7 @@ def each(seen: Seen, **changes: Any) -> Seen:
 
 @dataclass
 class Broken(TestSimulatedApplicationThatPauses):
-    """A simulated application that is told wrongly, or does not do as it is told."""
+    """A simulated application that reports wrongly, or does not do as it is told."""
 
     tell: Callable[[Seen, int], Seen] = lambda seen, number: seen
     obey: Callable[[Verdict], Verdict] = lambda verdict: verdict

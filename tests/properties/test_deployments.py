@@ -148,9 +148,9 @@ def test_a_bound_below_one_replica_is_refused(max_replicas: int) -> None:
 
 def test_more_deployments_than_an_integer_can_name_are_refused() -> None:
     deployments(node_types([1.0] * 31, [1.0] * 31), 3)  # 31 types of 2 bits are 62
-    with pytest.raises(InputError, match="32 node types with 3 replicas: too many deployments to name"):
+    with pytest.raises(InputError, match="32 node types with 3 replicas: too many deployments to number"):
         deployments(node_types([1.0] * 32, [1.0] * 32), 3)
-    with pytest.raises(InputError, match="31 node types with 4 replicas: too many deployments to name"):
+    with pytest.raises(InputError, match="31 node types with 4 replicas: too many deployments to number"):
         deployments(node_types([1.0] * 31, [1.0] * 31), 4)
 
 

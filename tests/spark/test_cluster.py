@@ -80,7 +80,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 
 def test_a_master_that_does_not_come_up_is_given_up(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=r"the master did not come up within 0\.01 s"):
+    with pytest.raises(ClusterError, match=r"the master did not start within 0\.01 s"):
         LocalCluster(work=tmp_path, kinds=KINDS, start_timeout_s=0.01).start()
     assert gone(tmp_path)
 

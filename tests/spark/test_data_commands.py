@@ -162,7 +162,7 @@ def test_what_stands_where_bad_rows_would_go_is_never_removed(run: Run, tmp_path
     words = ("trace", "build", "trips.csv", "--kind", "debs2015", "--out", "t.txt")
     status, _, err = run(*words)
     assert status == 2
-    assert "t.txt.quarantine: in the way" in err
+    assert "t.txt.quarantine: it exists and is not a table of bad rows" in err
     assert precious.read_text() == "keep me"
     assert not (tmp_path / "t.txt").exists()
     with (tmp_path / "trips.csv").open("a") as file:

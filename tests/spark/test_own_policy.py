@@ -1,4 +1,4 @@
-"""The drill of docs/add-a-policy.md on Spark: a policy of one's own, from another folder, live."""
+"""docs/add-a-policy.md on Spark: a user's own policy, from another folder, live."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Sweeps on Spark: the numbers of the plain way, whatever runs beside what."""
+"""Sweeps on Spark: the same numbers as without Spark, whatever runs in parallel."""
 
 import json
 from collections.abc import Callable

@@ -180,7 +180,7 @@ def test_neighbours_are_the_ends_of_the_streams() -> None:
 def test_an_operator_is_found_by_name_and_a_missing_one_is_named() -> None:
     app = graph("in->a a->out", operators="a")
     assert app.operator("a") is app.operators[0]
-    for missing in ("b", "in", "out"):  # a source or a sink is no operator
+    for missing in ("b", "in", "out"):  # a source or a sink is not an operator
         with pytest.raises(InputError, match=f"application 'app': no operator '{missing}'"):
             app.operator(missing)
 

@@ -116,7 +116,7 @@ def test_means_of_many_tuples_tell_the_variance_of_one_where_nothing_else_does()
     for operator in system_model(graph, unknown, [1.0]).application.operators:
         # A variance from 400 samples is known to sqrt(2 / 400) = 7 %: three times that.
         assert operator.service_scv == pytest.approx(1.0, rel=0.21)
-    with pytest.raises(InputError, match="operator 'first': how much service times vary"):
+    with pytest.raises(InputError, match="operator 'first': the variance of service times"):
         system_model(graph, unknown[:1] + unknown[400:], [1.0])
 
 

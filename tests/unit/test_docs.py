@@ -1,6 +1,11 @@
 """The docs say what the code is."""
 
+import ast
 import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,34 @@ from penstock.reports.policy_tables import with_tables
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = ROOT / "docs" / "examples"
+# Users import from `penstock`. Beside it there is the contracts' package, and the data pipeline, a package
+# with a front door of its own.
+FRONT_DOORS = ("penstock.testing", "penstock.data")
+
+
+def listings(page: Path) -> list[str]:
+    """The blocks of Python on a page."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def imported(code: str) -> Iterator[tuple[str, str]]:
+    """Modules that code imports, with the name it takes from each; the name is empty for a whole module."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module or "", one.name) for one in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((one.name, "") for one in node.names)
+
+
+def back_doors(code: str) -> list[str]:
+    """Modules of Penstock that code imports although they are not for users."""
+    return [
+        module
+        for module, _ in imported(code)
+        if module.startswith("penstock.")
+        and not any(module == door or module.startswith(f"{door}.") for door in FRONT_DOORS)
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -28,9 +61,9 @@ def test_every_policy_is_in_the_docs() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_the_docs_import_from_penstock_is_there(page: Path) -> None:
-    for names in re.findall(r"^from penstock import (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
-        for name in names.split(","):
-            assert hasattr(penstock, name.strip()), f"{page}: {name}"
+    for code in listings(page):
+        for module, name in imported(code):
+            assert module != "penstock" or not name or hasattr(penstock, name), f"{page}: {name}"
 
 
 def test_what_stands_at_the_top_of_the_package_can_be_imported() -> None:
@@ -44,3 +77,69 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         r"\]\(([^)#:\s]+\.(?:md|py|png))(?:#[^)]*)?\)", page.read_text(encoding="utf-8")
     ):
         assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_listings_import_from_the_front_door_only(page: Path) -> None:
+    for code in listings(page):
+        assert not back_doors(code), page
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_examples_import_from_the_front_door_only(example: Path) -> None:
+    assert not back_doors(example.read_text(encoding="utf-8"))
+
+
+def test_a_back_door_is_noticed() -> None:
+    assert back_doors("def f():\n    from penstock.perf.deployments import (\n        after,\n    )\n") == [
+        "penstock.perf.deployments"
+    ]
+    assert back_doors("import penstock.datasets\n") == ["penstock.datasets"]
+    assert not back_doors(
+        "from penstock import after\nfrom penstock.testing.runtime import RuntimeContract\n"
+    )
+
+
+def test_listings_of_add_a_policy_are_the_examples() -> None:
+    plain, contract, compiled = listings(ROOT / "docs" / "add-a-policy.md")
+    assert plain == (EXAMPLES / "mine.py").read_text(encoding="utf-8")
+    assert compiled == (EXAMPLES / "mine_compiled.py").read_text(encoding="utf-8")
+    # The rest of that file is about the command line.
+    assert contract in (EXAMPLES / "test_mine.py").read_text(encoding="utf-8")
+
+
+def drawn_layers(page: str) -> list[set[str]]:
+    """The layers of the first drawing on a page, from the top; `|` separates those side by side."""
+    drawing = page.split("```")[1]
+    lines = [re.split(r"\s{2,}", line.strip())[0] for line in drawing.splitlines()]
+    layers = [layer for line in lines if line not in ("", "|") for layer in line.split(", ")]
+    return [{part.strip() for part in layer.split("|")} for layer in layers]
+
+
+def contracted_layers(settings: str) -> list[set[str]]:
+    """The same by import-linter's contracts: layers, and packages split into parts that are independent."""
+    contracts = tomllib.loads(settings)["tool"]["importlinter"]["contracts"]
+    [layers] = [one["layers"] for one in contracts if one["type"] == "layers"]
+    split: dict[str, set[str]] = {}
+    for one in contracts:
+        if one["type"] == "independence":
+            for module in one["modules"]:
+                _, package, part = module.split(".")
+                split.setdefault(package, set()).add(f"{package}.{part}")
+    return [{part for name in layer.split(" | ") for part in split.get(name, {name})} for layer in layers]
+
+
+def test_layers_are_drawn_as_they_are_enforced() -> None:
+    drawn = drawn_layers((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    assert drawn == contracted_layers((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_the_front_door_opens_without_any_slow_library() -> None:
+    """What a compiled policy needs is there, and numba waits until something is compiled."""
+    program = (
+        "import sys, penstock\n"
+        "assert not {'numpy', 'numba', 'pyspark'} & set(sys.modules)\n"
+        "from penstock import NOWHERE, CompiledPolicy, Deployments, Ints, Seen, after, deployments, step_of\n"
+        "assert not {'numba', 'pyspark'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

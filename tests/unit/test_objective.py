@@ -61,10 +61,13 @@ def test_the_limit_of_a_single_path_is_checked_as_well(limit: float) -> None:
 def test_a_tolerance_outside_zero_to_one_is_refused_by_name(share: float) -> None:
     with pytest.raises(InputError) as violations:
         Objective(response_time_s=0.05, violations=share)
-    assert str(violations.value) == f"objective: violations={share}; it is a fraction from 0 to 1"
+    assert str(violations.value) == f"objective: violations={share}; it must be a fraction from 0 to 1"
     with pytest.raises(InputError) as reconfigurations:
         Objective(response_time_s=0.05, reconfigurations=share)
-    assert str(reconfigurations.value) == f"objective: reconfigurations={share}; it is a fraction from 0 to 1"
+    assert (
+        str(reconfigurations.value)
+        == f"objective: reconfigurations={share}; it must be a fraction from 0 to 1"
+    )
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

@@ -101,11 +101,11 @@ def test_the_command_leaves_the_order_where_the_run_finds_it(tmp_path: Path) -> 
     [
         (("override", "RUN", "heavy", "4,0"), "'heavy' can have 1 to 3"),
         (("override", "RUN", "heavy", "0,0"), "'heavy' can have 1 to 3"),
-        (("override", "RUN", "heavy", "2"), "one number for each node type is expected: slow, fast"),
+        (("override", "RUN", "heavy", "2"), "give one number for each node type: slow, fast"),
         (("override", "RUN", "heavy", "two,1"), "whole numbers"),
         (("override", "RUN", "havy", "1,0"), "unknown; choose one of light, heavy\\+last"),
         (("lift", "RUN", "havy"), "unknown; choose one of light, heavy\\+last"),
-        (("pause", "RUN", "--minutes", "inf"), "ends"),
+        (("pause", "RUN", "--minutes", "inf"), "positive and finite"),
         (("pause", "RUN/nowhere"), "No such file"),
     ],
 )

@@ -186,7 +186,7 @@ def test_training_leaves_the_untrained_memory_as_it_was_and_is_the_same_for_the_
     assert all(np.array_equal(after[n], a) for n, a in learned(again.managers.operators["count"]).items())
     assert not np.array_equal(before["q.values"], after["q.values"])
     assert np.array_equal(before["last"], after["last"]), (
-        "the first live interval is no consequence of training"
+        "the first live interval is not a consequence of training"
     )
 
 

@@ -60,7 +60,7 @@ def test_a_parameter_is_its_annotated_field_type_default_help_and_bounds() -> No
     ("text", "said"),
     [
         ("treshold=.6", "policy 'threshold-c': no parameter 'treshold'; did you mean 'threshold'?"),
-        ("threshold=1.5", "policy 'threshold-c': threshold=1.5: it must be above 0, below 1"),
+        ("threshold=1.5", "policy 'threshold-c': threshold=1.5: it must be above 0 and below 1"),
         ("threshold=high", "policy 'threshold-c': threshold=high: a number is expected"),
     ],
 )
@@ -106,12 +106,12 @@ def test_a_field_nobody_can_fill_is_an_error_that_names_it() -> None:
 
         def decide(self) -> None: ...
 
-    with pytest.raises(InputError, match="nothing is known to fill its field 'weather'"):
+    with pytest.raises(InputError, match="nothing known fills its field 'weather'"):
         known_as(Level.OPERATOR, Asking).build(known_operator(), {})
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
-    with pytest.raises(InputError, match="QLearning has that name already"):
+    with pytest.raises(InputError, match="QLearning already has that name"):
 
         @operator_policy("ql")
         class Another: ...

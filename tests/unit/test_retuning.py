@@ -318,7 +318,7 @@ def test_a_run_is_not_gone_on_with_by_another_policy_or_a_broken_memory(tmp_path
     with pytest.raises(InputError, match="the run there has policy model-based, not vi"):
         Running(tmp_path, Slow(), application_policy="grant-all", policy="vi")
     (tmp_path / "work" / "controller.json").write_text("")
-    with pytest.raises(InputError, match=r"controller\.json: cannot go on with it"):
+    with pytest.raises(InputError, match=r"controller\.json: cannot resume from it"):
         Running(tmp_path, Slow(), application_policy="grant-all", policy="model-based")
 
 

@@ -1,4 +1,4 @@
-"""What QL+PDS+ is told, and static provisioning."""
+"""What QL+PDS+ is given, and static provisioning."""
 
 import numpy as np
 import pytest

@@ -68,7 +68,7 @@ def test_an_application_is_not_simulated_without_its_name_or_its_manager(
         (
             OperatorGraph,
             {"operator_policy": Manager("fixed"), "application": "top-routes"},
-            "application policy only",
+            "only under an application policy",
         ),
         (
             OperatorGraph,
@@ -92,7 +92,7 @@ def test_an_application_is_not_simulated_without_its_name_or_its_manager(
                 "hosts": HOSTS,
                 "node_policy": Manager(name="sender-initiated", parameters={"target_utilisation": 1.0}),
             },
-            "target_utilisation=1: it must be above 0, below 1",
+            "target_utilisation=1: it must be above 0 and below 1",
         ),
         (ManagedApplication, {**MANAGED, "application_policy": Manager("tuned")}, "no bounds or weights"),
         (OneOperator, {"operator_policy": Manager("threshold-c", {"treshold": 0.5})}, "'threshold'"),

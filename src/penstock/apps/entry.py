@@ -34,12 +34,13 @@ class AppEntry:
     results: "Callable[[App, Path, Path], str]"  # (app, work folder, results folder) -> what to say of them
     aliases: tuple[str, ...] = ()
     objective_s: float = 10.0  # of a live run that is given none
+    published_objective_s: float | None = None  # the one the graph was published with
     delays_s: Mapping[str, float] = field(default_factory=dict)  # that neither load nor nodes change
-    # Bounds of single operators where a paper gives them, for an objective of so many seconds.
+    # Bounds of single operators where a paper gives them, for an objective in seconds.
     bounds_s: Callable[[float], dict[str, float]] | None = None
     live_graph: Callable[[int], Application] | None = None  # with service times as on Spark, where known
 
     def checked_live_graph(self, max_replicas: int) -> Application:
         if self.live_graph is None:
-            raise InputError(f"application '{self.name}': its service times are not known beforehand")
+            raise InputError(f"application '{self.name}': its service times are not known in advance")
         return self.live_graph(max_replicas)

@@ -4,7 +4,7 @@ from penstock.domain.application import Application, Operator, Sink, Source, Str
 
 
 def operator_at(name: str, rate: float, scv: float, max_replicas: int) -> Operator:
-    """An operator of which one replica serves so many tuples a second."""
+    """An operator by the tuples per second that one of its replicas serves."""
     return Operator(name=name, service_time_s=1 / rate, service_scv=scv, max_replicas=max_replicas)
 
 

@@ -1,6 +1,6 @@
-"""How fast simulated applications under managers are played, by the loop that drives a live run.
+"""How fast the loop that drives a live run simulates applications under managers.
 
-The yardstick is the same loop as a live run uses it: it copies what managers remember before every
+The baseline is the same loop as in a live run: it copies what managers remember before every
 decision and puts every reason into words. A simulation never goes back and nobody reads its reasons.
 """
 
@@ -52,7 +52,7 @@ def application_figures(rates: Floats) -> Iterator[Figure]:
 
 
 def _as_live(spec: ManagedApplication, rates: Floats) -> float:
-    """Slots/s of the loop with memories that stay as they were, and reasons."""
+    """Slots/s of the loop when it copies memories and gives reasons."""
     made = ready(spec, rates, rates)
     memory, journal = made.memory, Unwritten()
     began = time.perf_counter()

@@ -23,7 +23,7 @@ _SCHEMA = "id long, distance double, place string"
 
 
 def run_spark_benchmarks(*, stage: Callable[[str], None]) -> Iterator[Figure]:
-    """Throughput of an operator that parses records in Python, measured and not."""
+    """Throughput of an operator that parses records in Python, with and without taps."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as place, spark_session() as spark:
         stage(f"making {_TUPLES:,} records")
         records = Path(place) / "records"

@@ -1,4 +1,4 @@
-"""The data pipeline and the sweep, measured against the plain way in the same run."""
+"""The data pipeline and the sweep, measured against pandas and a process pool in the same run."""
 
 import multiprocessing
 import os
@@ -39,7 +39,7 @@ _PLACES = ("A:3", "A:6", "A:10", "B:3", "B:6", "B:10")
 
 
 def run_data_benchmarks(*, stage: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure everything; two gigabytes of trips are made on the way and removed again."""
+    """Measure everything; this makes two gigabytes of trips and removes them again."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as place:
         stage(f"making {_MILLIONS} million trips")
         with spark_session() as spark:
@@ -54,7 +54,7 @@ def run_data_benchmarks(*, stage: Callable[[str], None]) -> Iterator[Figure]:
 
 
 def _against_pandas(files: Sequence[Path]) -> Iterator[Figure]:
-    """Each takes turns, and the better of its turns counts: others use this machine too."""
+    """They take turns, and the best turn of each counts: others use this machine too."""
     plain, ours = [], []
     with spark_session() as spark:
         for _ in range(_REPEATS):
@@ -91,7 +91,7 @@ def _as_rows_are_added(files: Sequence[Path]) -> Iterator[Figure]:
                 seconds[millions] = min(took, seconds.get(millions, took))
     gigabytes = {}
     for millions in volumes:
-        # A process of its own: its peak is this run's and nobody else's.
+        # In a separate process, so that its peak memory is this run's alone.
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             gigabytes[millions] = pool.apply(_peak_of_build, ([str(file) for file in files[:millions]],))
         yield Figure(name=f"{millions} M trips", value=seconds[millions], unit="s")
@@ -121,7 +121,7 @@ def _peak_of_build(files: list[str]) -> float:
 
 
 class _PeakMemory:
-    """The most that this process and its descendants, Java's included, held at any one look."""
+    """The most memory that this process and its descendants, Java included, held in any sample."""
 
     def __init__(self) -> None:
         self._most = 0
@@ -187,7 +187,7 @@ def _sweeps(place: Path, stage: Callable[[str], None]) -> Iterator[Figure]:
 
 
 def tables_2_to_5() -> tuple[list[Cell], dict[str, SweptTrace]]:
-    """24 settings, six policies, ten seeds where there is chance."""
+    """24 settings, six policies, ten seeds where a policy is random."""
     made = (("taxi", taxi_rates(slots=400_001, seed=1)), ("tweets", tweet_rates(slots=242_960, seed=1)))
     cells: list[Cell] = []
     workloads: dict[str, SweptTrace] = {}

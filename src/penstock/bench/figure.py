@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measurement and what is asked of it."""
+    """One measurement and its target."""
 
     name: str
     value: float

@@ -1,4 +1,4 @@
-"""The same slot and three of the policies in plain Python, written from the papers for reading.
+"""The same slot and three of the policies in plain Python, written from the papers to be read.
 
 It shares no code with the compiled simulator. `penstock bench` measures the kernels
 against it, and the tests hold the two to the same decisions.

@@ -21,7 +21,7 @@ _FEWEST = 5
 
 
 def run_reconfigurations(*, stage: Callable[[str], None]) -> Iterator[Figure]:
-    """Two runs of some minutes each; nothing else should run meanwhile."""
+    """Two runs of a few minutes each; nothing else should run meanwhile."""
     for method in Method:
         stage(f"{method.value}, {_MINUTES:g} minutes")
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as place:

@@ -1,4 +1,4 @@
-"""Speed and memory, as ratios measured in one run: this machine may be busy, its yardstick is too."""
+"""Speed and memory, as ratios measured in one run: on a busy machine the baseline is slowed down too."""
 
 import multiprocessing
 import resource
@@ -33,7 +33,7 @@ STAGES = 7
 
 
 def run_benchmarks(*, threads: int, stage: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure everything, one figure after another; `stage` hears what comes next."""
+    """Measure everything, one figure after another; `stage` is called with what comes next."""
     stage("start-up, against an empty Python program")
     yield from startup_figures()
     rates = day_and_week(slots=SLOTS, seed=1).rates
@@ -163,7 +163,7 @@ def _planning(rates: Floats) -> Iterator[Figure]:
 
 
 def joint_figures(rates: Floats) -> Iterator[Figure]:
-    """Planning for four operators at once, and what a decision takes as operators are added (Russo 2018)."""
+    """Planning for four operators at once, and the time of a decision as operators are added (Russo 2018)."""
     times = mdp_pipeline.decision_times(rates[:100_000], slots=_JOINT_SLOTS, repeats=_REPEATS)
     four = times[-1]
     yield Figure(
@@ -180,7 +180,7 @@ def joint_figures(rates: Floats) -> Iterator[Figure]:
 
 def _large() -> Iterator[Figure]:
     for policy in ("ql", "ql-pds", "ql-pds-plus"):
-        # A process of its own: its peak memory is this run's and nobody else's.
+        # In a separate process, so that its peak memory is this run's alone.
         context = multiprocessing.get_context("spawn")
         with context.Pool(1) as pool:
             rate, gigabytes = pool.apply(_large_run, (policy,))

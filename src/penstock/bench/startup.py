@@ -36,10 +36,10 @@ _STARTS = (
 
 
 def processor_seconds(arguments: Sequence[str]) -> float:
-    """What a Python program takes of the processor, from its start to its end.
+    """The processor time of a Python program, from start to end.
 
-    Not by the clock: a program of .02 s slips in between a neighbour's bursts of work and one
-    of a second does not, so their ratio would tell how busy the machine is.
+    Not elapsed time: a program of .02 s slips in between a neighbour's bursts of work and one
+    of a second does not, so their ratio would depend on how busy the machine is.
     """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -73,8 +73,8 @@ def main() -> None:
         sys.exit(_complain(message, 2))
     except (typer.Abort, KeyboardInterrupt):
         status = _INTERRUPTED
-    except OSError as problem:  # standard output on a full disk, for one
-        sys.exit(_complain(f"cannot go on: {problem.strerror or problem}", 1))
+    except OSError as problem:  # standard output on a full disk, for example
+        sys.exit(_complain(f"cannot continue: {problem.strerror or problem}", 1))
     except MemoryError:
         sys.exit(_complain("out of memory; try fewer node types, replicas or threads", 1))
     if status == _INTERRUPTED:

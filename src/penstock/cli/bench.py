@@ -1,8 +1,8 @@
 """`penstock bench`: speed and memory, as ratios within one run."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -12,23 +12,29 @@ from penstock.domain.errors import InputError
 if TYPE_CHECKING:
     from penstock.bench.figure import Figure
 
+    Staged: TypeAlias = tuple[int, Callable[[Callable[[str], None]], Iterator[Figure]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One of the benchmarks, imported when it is run."""
+
+    what: str
+    load: "Callable[[int], Staged]"  # threads -> number of stages, and how to run them
+
 
 def bench(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="simulator, data (the pipeline and sweeps on Spark), spark (the cost of taps) or "
-            "reconfigurations (how long they take)."
-        ),
-    ] = "simulator",
+    what: Annotated[str, typer.Argument(help="What to measure: {benchmarks}.")] = "simulator",
     threads: options.ThreadsOption = None,
     json_output: options.JsonOption = False,
 ) -> int:
-    """Measure speed against the plain way: plain Python, pandas and a process pool, Spark without taps.
+    """Measure speed against simple baselines: plain Python, pandas and a process pool, Spark without taps.
 
-    Exit status 1 when a figure misses what is wanted of it.
+    Exit status 1 when a figure misses its target.
     """
-    stages, run = _benchmark(what, options.default_threads(threads))
+    if what not in BENCHMARKS:
+        raise InputError(f"bench '{what}': unknown; choose one of {', '.join(BENCHMARKS)}")
+    stages, run = BENCHMARKS[what].load(options.default_threads(threads))
     with screen.progress("starting", stages + 1) as bar:
 
         def stage(what: str) -> None:
@@ -59,27 +65,31 @@ def bench(
     return int(missed)
 
 
-def _benchmark(what: str, threads: int) -> "tuple[int, Callable[[Callable[[str], None]], Iterator[Figure]]]":
-    if what == "simulator":
-        from penstock.bench import simulator
+def _simulator(threads: int) -> "Staged":
+    from penstock.bench import simulator
 
-        return simulator.STAGES, lambda stage: simulator.run_benchmarks(threads=threads, stage=stage)
-    if what == "data":
-        from penstock.bench import data_pipeline as bench_data
-
-        return bench_data.STAGES, lambda stage: bench_data.run_data_benchmarks(stage=stage)
-    if what == "spark":
-        from penstock.bench import cost_of_taps
-
-        return cost_of_taps.STAGES, lambda stage: cost_of_taps.run_spark_benchmarks(stage=stage)
-    if what == "reconfigurations":
-        from penstock.bench import reconfigurations as live
-
-        return live.STAGES, _reconfigurations
-    raise InputError(f"bench '{what}': unknown; choose simulator, data, spark or reconfigurations")
+    return simulator.STAGES, lambda stage: simulator.run_benchmarks(threads=threads, stage=stage)
 
 
-def _reconfigurations(stage: Callable[[str], None]) -> "Iterator[Figure]":
+def _data(_: int) -> "Staged":
+    from penstock.bench import data_pipeline
+
+    return data_pipeline.STAGES, lambda stage: data_pipeline.run_data_benchmarks(stage=stage)
+
+
+def _spark(_: int) -> "Staged":
+    from penstock.bench import cost_of_taps
+
+    return cost_of_taps.STAGES, lambda stage: cost_of_taps.run_spark_benchmarks(stage=stage)
+
+
+def _reconfigurations(_: int) -> "Staged":
+    from penstock.bench import reconfigurations
+
+    return reconfigurations.STAGES, _reconfigured
+
+
+def _reconfigured(stage: Callable[[str], None]) -> "Iterator[Figure]":
     from penstock.bench.reconfigurations import run_reconfigurations
     from penstock.live.run import RunError
     from penstock.runtimes.spark.cluster import ClusterError
@@ -89,3 +99,11 @@ def _reconfigurations(stage: Callable[[str], None]) -> "Iterator[Figure]":
     except (ClusterError, RunError) as problem:
         screen.complain(problem)
         raise typer.Exit(1) from problem
+
+
+BENCHMARKS = {
+    "simulator": Benchmark("speed and memory of simulations", _simulator),
+    "data": Benchmark("the pipeline and sweeps on Spark", _data),
+    "spark": Benchmark("the cost of taps", _spark),
+    "reconfigurations": Benchmark("how long they take on Spark", _reconfigurations),
+}

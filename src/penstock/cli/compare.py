@@ -37,7 +37,7 @@ def compare(
     ] = None,
     settings: named.SetOption = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, help="Seeds per policy that has any chance in it.")
+        int, typer.Option("--seeds", min=1, help="Seeds per policy whose behaviour is random.")
     ] = 5,
     trace: options.TraceOption = None,
     infrastructure: options.InfrastructureOption = "A:3",
@@ -46,7 +46,7 @@ def compare(
         str | None,
         typer.Option(
             "--application-policies",
-            help=f"Names separated by commas; nobody is one, too. {options.APPLICATION_POLICY_HELP}",
+            help=f"Names separated by commas, nobody for no manager. {options.APPLICATION_POLICY_HELP}",
         ),
     ] = None,
     path_slo_ms: options.PathSloOption = None,
@@ -97,7 +97,7 @@ def compare(
     high: Annotated[float, typer.Option("--high", help="Tuples/s in the middle half.")] = 120.0,
     json_output: options.JsonOption = False,
 ) -> None:
-    """Run several policies over the same trace and put them side by side.
+    """Run several policies over the same trace and show them side by side.
 
     Example: penstock compare --policies threshold-c,ql-pds,vi --seeds 10 --out comparison.html
 
@@ -161,7 +161,7 @@ def compare(
     specs = [
         inputs.simulation(policy, by_name.get(name)) for name in above or [NOBODY] for policy in managers
     ]
-    # One manager that decides for the operators has no use for their policies.
+    # A manager that decides for the operators has no use for their policies.
     specs = list({spec.label: spec for spec in reversed(specs)}.values())[::-1]
     jobs = [
         (replace(spec, seed=seed), inputs.trace.rates, inputs.training.rates)
@@ -206,7 +206,7 @@ def _results(policy: str, outcomes: "Sequence[SimulationResult]") -> "PolicyResu
     mine = [outcome for outcome in outcomes if outcome.spec.label == policy]
     first = mine[0].history
     if first is None:
-        raise ValueError("a comparison keeps the history of its runs")
+        raise ValueError("a comparison needs the history of its runs")
     return PolicyResults(
         policy=policy,
         avg_cost=tuple(o.avg_cost for o in mine),

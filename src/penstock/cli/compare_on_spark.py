@@ -8,7 +8,7 @@ import typer
 from penstock.cli import policy_options as named
 from penstock.cli import screen
 
-MOST_ON_SPARK = 3  # replicas of an operator that a small machine can carry
+MOST_ON_SPARK = 3  # replicas of an operator that a small machine can run
 LIVE_POLICIES = "model-based,static-peak,static-mean"
 _APPLICATION = "paced"
 
@@ -87,5 +87,5 @@ def on_spark(
             )
             for summary in summaries
         ],
-        title=f"Application {_APPLICATION} on Spark: {low:g} tuples/s, in the middle half {high:g}.",
+        title=f"Application {_APPLICATION} on Spark: {low:g} tuples/s, {high:g} in the middle half.",
     )

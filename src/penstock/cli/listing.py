@@ -27,7 +27,7 @@ def policies(
         load_any(name)
     found = [one for level in Level for one in entries(level).values() if name in (None, one.name)]
     if not found and name is not None:
-        load_any(name)  # says what is near
+        load_any(name)  # names the nearest one
     if json_output:
         screen.print_json({"policies": [_as_json(one) for one in found]})
         return

@@ -37,11 +37,9 @@ MasterOption = Annotated[
 ]
 InfrastructureOption = Annotated[
     str,
-    typer.Option("--infrastructure", help="Node types on offer: a family ({families}) and how many of it."),
+    typer.Option("--infrastructure", help="Node types: a family ({families}) and how many, as in A:3."),
 ]
-MaxReplicasOption = Annotated[
-    int, typer.Option("--max-replicas", help="Replicas the operator may run at most.")
-]
+MaxReplicasOption = Annotated[int, typer.Option("--max-replicas", help="Most replicas an operator may run.")]
 SloOption = Annotated[float, typer.Option("--slo-ms", help="Response-time objective in milliseconds.")]
 SlotsOption = Annotated[
     int | None, typer.Option("--slots", help="Simulate only the first N slots of the trace.")
@@ -50,42 +48,42 @@ PresetOption = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="Workload settings ({workloads}); by default the one the trace's name begins with.",
+        help="Workload settings ({workloads}); chosen by the trace's name if left out.",
     ),
 ]
 ServiceRateOption = Annotated[
-    float | None, typer.Option("--service-rate", help="Tuples/s one replica on speedup 1 can process.")
+    float | None, typer.Option("--service-rate", help="Tuples/s a replica processes at speedup 1.")
 ]
 ServiceScvOption = Annotated[
-    float | None, typer.Option("--service-scv", help="Variance of the service time over its mean squared.")
+    float | None, typer.Option("--service-scv", help="Squared coefficient of variation of service times.")
 ]
 MaxRateOption = Annotated[
     float | None, typer.Option("--max-rate", help="Rate at the top of the highest level.")
 ]
-LevelsOption = Annotated[int | None, typer.Option("--levels", help="Rate levels the learners tell apart.")]
+LevelsOption = Annotated[int | None, typer.Option("--levels", help="Rate levels that learners distinguish.")]
 WeightsOption = Annotated[
     str,
-    typer.Option("--weights", help="Weights of violations, resources and reconfigurations; they sum to 1."),
+    typer.Option("--weights", help="Weights of violations, resources and reconfigurations, summing to 1."),
 ]
 TrainingOption = Annotated[
     Path | None,
     typer.Option(
         "--training",
-        help="Trace that planners learn transitions from; the last 44,000 slots of --trace if left out.",
+        help="Trace from which planners learn transitions; the last 44,000 slots of --trace if left out.",
     ),
 ]
 PublishedOption = Annotated[
     bool,
     typer.Option(
         "--as-published",
-        help="The behaviour of the published simulator behind the paper's tables, not the paper's equations.",
+        help="Behave like the published simulator behind the paper's tables, not like its equations.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ThreadsOption = Annotated[
     int | None,
     typer.Option(
-        "--threads", min=1, help="Simulations at once; all cores if left out. Results do not depend on it."
+        "--threads", min=1, help="Simulations to run at once; one per core if left out. Results are the same."
     ),
 ]
 RateChangeOption = Annotated[
@@ -93,7 +91,7 @@ RateChangeOption = Annotated[
     typer.Option(
         "--rate-change",
         metavar="FACTOR@WHEN",
-        help="Multiply the rate from a slot (200000) or fraction of the run (0.5) on.",
+        help="Multiply the rate, starting at a slot (200000) or a fraction of the run (0.5).",
     ),
 ]
 PriceChangeOption = Annotated[
@@ -122,12 +120,12 @@ ApplicationOption = Annotated[
     str | None,
     typer.Option(
         "--application",
-        help="Simulate a graph of operators ({applications}) instead of a single one; --slo-ms then holds "
-        "from source to sink. top-routes is made for --slo-ms 250.",
+        help="Simulate a graph of operators ({applications}) instead of a single one; --slo-ms then applies "
+        "from source to sink ({objectives}).",
     ),
 ]
 APPLICATION_POLICY_HELP = (
-    "Who manages the application: {application_policies}. Nobody if left out, and changes then take no time."
+    "Who manages the application: {application_policies}. If left out, nobody does, and changes take no time."
 )
 PathSloOption = Annotated[
     list[str] | None,
@@ -141,8 +139,8 @@ PauseOption = Annotated[
     float | None,
     typer.Option(
         "--pause-s",
-        help="Under an application policy, how long a reconfiguration stops the application (10 if left "
-        "out); what arrives meanwhile waits at the source.",
+        help="Under an application policy: seconds for which a reconfiguration stops the application (10 if "
+        "left out); what arrives meanwhile waits at the source.",
     ),
 ]
 HostsOption = Annotated[
@@ -150,9 +148,9 @@ HostsOption = Annotated[
     typer.Option(
         "--hosts",
         metavar="NODES:SLOTS:MS",
-        help="Under an application policy: nodes of every type, replicas each can host, and how far apart "
-        "they are on average, as in 4:8:5. New replicas prefer near nodes, by delays estimated from round "
-        "trips. Without it there is always room, and no distance.",
+        help="Under an application policy: nodes of every type, replicas each can host, and their mean "
+        "distance in ms, as in 4:8:5. New replicas prefer near nodes, by delays estimated from round "
+        "trips. Without it there is always room and no delay.",
     ),
 ]
 NodePolicyOption = Annotated[
@@ -167,7 +165,7 @@ MigrateOption = Annotated[
     float | None,
     typer.Option(
         "--migrate-above",
-        help="With --hosts: the utilisation of a node above which it sends replicas to others. Short for "
+        help="With --hosts: the utilisation above which a node sends replicas to others. Short for "
         "--node-policy sender-initiated --set target_utilisation=...",
     ),
 ]
@@ -179,11 +177,11 @@ class Inputs:
 
     trace: "Trace"
     training: "Trace"
-    common: dict[str, Any]  # fields of every simulation
-    of_operator: dict[str, Any]  # of a single operator's
+    common: dict[str, Any]  # fields that every simulation has
+    of_operator: dict[str, Any]  # of a single operator's simulation
     application: str | None
     path_slo_s: "tuple[tuple[ApplicationPath, float], ...]"
-    under_manager: dict[str, Any]  # of an application's under its Application Manager
+    under_manager: dict[str, Any]  # of an application under its Application Manager
 
     def simulation(
         self, policy: "Manager", application_policy: "Manager | None" = None, *, seed: int = 1
@@ -245,7 +243,7 @@ def gather(
     node_policy: "Manager | None" = None,
     migrate_above: float | None = None,
 ) -> Inputs:
-    """Read the files and settle the settings; every mistake is named before anything runs."""
+    """Read the files and work out the settings; every mistake is reported before anything runs."""
     from penstock.data.synthetic import day_and_week
     from penstock.data.traces import read_trace
     from penstock.simulation.truth import TRAINING_SLOTS
@@ -329,11 +327,11 @@ def _check_applicable(
     wrong = given(of_operator)
     if wrong in ("--service-rate", "--service-scv"):
         raise InputError(
-            f"{wrong}: the operators of application '{application}' have service times of their own; leave "
+            f"{wrong}: the operators of application '{application}' have their own service times; leave "
             "it out"
         )
     if wrong:
-        raise InputError(f"{wrong}: application '{application}': they change for single operators only")
+        raise InputError(f"{wrong}: application '{application}': it applies to single operators only")
     wrong = None if managed else given(under_manager)
     if wrong:
         raise InputError(f"{wrong}: nobody manages the application; give --application-policy")

@@ -1,4 +1,4 @@
-"""`penstock order`: a person's word to a running controller."""
+"""`penstock order`: orders from a person to a running controller."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Tell a running controller what to do: it obeys at its next interval and writes it down.",
+    help="Tell a running controller what to do: it obeys at its next interval and records the order.",
 )
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Folder of the run (--out of `penstock run`).")
@@ -26,13 +26,13 @@ RunArgument = Annotated[
 @app.command()
 def pause(
     run: RunArgument,
-    minutes: Annotated[float, typer.Option("--minutes", help="Change nothing for so long.")] = 10.0,
+    minutes: Annotated[float, typer.Option("--minutes", help="How long to change nothing.")] = 10.0,
 ) -> None:
-    """Let replicas be as they are for a while."""
+    """Leave replicas as they are for a while."""
     from penstock.control.orders import Pause
 
     if not 0 < minutes < float("inf"):
-        raise InputError(f"--minutes {minutes}: a pause takes some time, and ends")
+        raise InputError(f"--minutes {minutes}: a pause must be positive and finite")
     _header(run)
     _give(run, Pause(until_s=time.time() + 60 * minutes), f"paused for {minutes:g} minutes")
 
@@ -49,12 +49,10 @@ def resume(run: RunArgument) -> None:
 @app.command()
 def override(
     run: RunArgument,
-    operator: Annotated[str, typer.Argument(help="An operator; those fused with it change with it.")],
-    replicas: Annotated[
-        str, typer.Argument(help="How many; one number per node type, separated by commas, if several.")
-    ],
+    operator: Annotated[str, typer.Argument(help="The operator; those fused with it change too.")],
+    replicas: Annotated[str, typer.Argument(help="How many; one number per node type, separated by commas.")],
 ) -> None:
-    """Run exactly so many replicas of an operator, whatever the policies say, until lifted.
+    """Run exactly this many replicas of an operator, whatever the policies say, until lifted.
 
     Example: penstock order override out/run heavy 3
     """
@@ -65,12 +63,10 @@ def override(
     try:
         counts = tuple(int(word) for word in replicas.split(","))
     except ValueError as problem:
-        raise InputError(f"replicas '{replicas}': whole numbers are expected") from problem
+        raise InputError(f"replicas '{replicas}': give whole numbers") from problem
     kinds = [kind.name for kind in header.controller.node_types]
     if len(counts) != len(kinds):
-        raise InputError(
-            f"replicas '{replicas}': one number for each node type is expected: {', '.join(kinds)}"
-        )
+        raise InputError(f"replicas '{replicas}': give one number for each node type: {', '.join(kinds)}")
     chain = _chain(header, operator)
     most = _limits(header)[chain]
     if min(counts) < 0 or not 1 <= sum(counts) <= most:
@@ -80,7 +76,7 @@ def override(
 
 @app.command()
 def lift(run: RunArgument, operator: Annotated[str, typer.Argument(help="The operator.")]) -> None:
-    """Let the policies decide about an operator again."""
+    """Let an operator's policy decide for it again."""
     from penstock.control.orders import Lift
 
     chain = _chain(_header(run), operator)
@@ -91,11 +87,11 @@ def _give(run: Path, order: "Order", said: str) -> None:
     from penstock.live.inbox import ORDERS, give
 
     give(run / "work" / ORDERS, order)
-    screen.out.print(f"{said}; obeyed at the next interval")
+    screen.out.print(f"{said}; it takes effect at the next interval")
 
 
 def _header(run: Path) -> "Header":
-    """How the controller that runs there was built."""
+    """How the controller running there was built."""
     from penstock.control.journal import Header
     from penstock.journal_file import read_journal
 
@@ -113,7 +109,7 @@ def _limits(header: "Header") -> Mapping[str, int]:
 
 
 def _chain(header: "Header", operator: str) -> str:
-    """The chain an operator is in, by the names of its operators."""
+    """The chain an operator belongs to; chains are named after their operators."""
     chains = _limits(header)
     for chain in chains:
         if operator in (chain, *chain.split("+")):

@@ -1,4 +1,4 @@
-"""Policies as a command line names them: by name or `module:Class`, and `--set NAME=VALUE`."""
+"""Policies as the command line names them: by name or `module:Class`, and `--set NAME=VALUE`."""
 
 import sys
 from collections.abc import Sequence
@@ -104,12 +104,14 @@ def _owners(text: str, name: str, entries: "Sequence[Entry]") -> "tuple[list[Ent
         raise unknown_parameter(who, parameter, known)
     if len({one.level for one in having}) > 1:
         both = " and ".join(one.owner for one in having)
-        raise InputError(f"--set '{text}': {both} have it; name one, as in {having[0].name}.{parameter}=...")
+        raise InputError(
+            f"--set '{text}': {both} both have it; say which, as in {having[0].name}.{parameter}=..."
+        )
     return having, parameter
 
 
 def loaded(level: "Level", name: str) -> "Entry":
-    """The entry of a name given by a person; one's own modules are looked for in this folder, too."""
+    """The entry of a name given by a person; modules in this folder are found, too."""
     from penstock.policy.registry import load
 
     if ":" in name:
@@ -128,5 +130,5 @@ def listed(option: str, text: str) -> list[str]:
     """Names separated by commas, each once."""
     found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not found:
-        raise InputError(f"{option} '{text}': name one at least, separated by commas")
+        raise InputError(f"{option} '{text}': give at least one name; commas separate several")
     return found

@@ -1,4 +1,4 @@
-"""`penstock replay`: decide again what a journal says was decided."""
+"""`penstock replay`: make the decisions of a journal again."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,12 +15,12 @@ def replay(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            "--policy", help="A policy of your own that decided there, as module:Class; repeatable."
+            "--policy", help="A policy of your own that the journal names, as module:Class; repeatable."
         ),
     ] = None,
     json_output: options.JsonOption = False,
 ) -> None:
-    """Run the decisions of a journal again and report the first difference; exit 1 if there is one."""
+    """Make a journal's decisions again and report the first difference; exit status 1 if there is one."""
     from penstock.control.build import build_controller
     from penstock.control.replay import replay as decide_again
     from penstock.journal_file import read_journal

@@ -1,4 +1,4 @@
-"""`penstock reproduce`: tables of the papers, measured beside printed."""
+"""`penstock reproduce`: the papers' tables, measured values beside printed ones."""
 
 import os
 import time
@@ -34,7 +34,7 @@ def reproduce(
     out: Annotated[Path, typer.Option("--out", help="Page to write (HTML).")] = Path("out/reproduce.html"),
     json_output: options.JsonOption = False,
 ) -> None:
-    """Run the experiments behind the papers' tables and print measured beside printed.
+    """Run the experiments behind the papers' tables and show measured values beside the printed ones.
 
     Needs the real traces the tables were made with.
     """
@@ -60,7 +60,7 @@ def reproduce(
     took = time.perf_counter() - began
     page = claims_page(
         "Reproduced: " + "; ".join(REPRODUCTIONS[name].title for name in wanted),
-        f"{len(claims)} values, measured beside printed, in {took:.0f} s.",
+        f"{len(claims)} values, measured and printed side by side, in {took:.0f} s.",
         [setting for name in wanted for setting in REPRODUCTIONS[name].settings],
         [(c.id, c.printed, c.shown, _tolerance(c), c.holds, c.note) for c in claims],
         _costs(claims),
@@ -124,5 +124,5 @@ def _traces(data: Path | None) -> "Traces":
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a name too long, a directory that may not be entered
+    except OSError:  # a name that is too long, a directory without access
         return False

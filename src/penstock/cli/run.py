@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.live.record import Interval, Summary
     from penstock.live.run import LiveRun
 
+_USUAL, _USUAL_TUNED = "threshold-c", "ql-pds-plus"  # policies of operators, where none is named
+
 
 def run(
     name: Annotated[
@@ -25,8 +27,8 @@ def run(
         str | None,
         typer.Option(
             "--policy",
-            help=f"{policy_options.POLICY_HELP} If left out, threshold-c; ql-pds-plus under an application "
-            "policy that tunes.",
+            help=f"{policy_options.POLICY_HELP} If left out, {_USUAL}; under an application policy that "
+            f"tunes, {_USUAL_TUNED}.",
         ),
     ] = None,
     settings: policy_options.SetOption = None,
@@ -34,53 +36,52 @@ def run(
         float | None, typer.Option("--slo", help="Response time from source to sink, in seconds.")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option("--minutes", help="Stop after this long; without it, when the load ends.")
+        float | None, typer.Option("--minutes", help="Stop after this many; if left out, when the load ends.")
     ] = None,
     until_done: Annotated[
         bool, typer.Option("--until-done", help="Stop when all input has been processed.")
     ] = False,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder of the run; one that was interrupted goes on.")
-    ] = Path("out/run"),
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run; an interrupted run resumes.")] = Path(
+        "out/run"
+    ),
     input_file: Annotated[
-        Path | None, typer.Option("--input", help="Recorded trips to replay (top-routes), 17 fields a line.")
+        Path | None,
+        typer.Option("--input", help="Recorded trips to replay (top-routes), 17 fields per line."),
     ] = None,
     acceleration: Annotated[
-        float, typer.Option("--acceleration", help="Replay so many times faster than recorded.")
+        float, typer.Option("--acceleration", help="Replay this many times faster than recorded.")
     ] = 60.0,
     amplification: Annotated[
-        int, typer.Option("--amplification", help="Trips for every recorded one: itself, and surrogates.")
+        int, typer.Option("--amplification", help="Trips per recorded trip: itself and its surrogates.")
     ] = 1,
-    load: Annotated[
-        str, typer.Option("--load", help="Shape of a made-up load: step, sine or constant.")
-    ] = "step",
-    low: Annotated[float, typer.Option("--low", help="Tuples/s where the load is low.")] = 40.0,
-    high: Annotated[float, typer.Option("--high", help="Tuples/s where it is high.")] = 160.0,
+    load: Annotated[str, typer.Option("--load", help="Shape of a made-up load: {load_shapes}.")] = "step",
+    low: Annotated[float, typer.Option("--low", help="Tuples/s while the load is low.")] = 40.0,
+    high: Annotated[float, typer.Option("--high", help="Tuples/s while the load is high.")] = 160.0,
     rates: Annotated[
-        Path | None, typer.Option("--rates", help="Follow a trace instead, one rate a line, one line a slot.")
+        Path | None, typer.Option("--rates", help="Follow a trace file instead: one rate per line and slot.")
     ] = None,
     slot: Annotated[float, typer.Option("--slot", help="Seconds per slot of --rates.")] = 1.0,
     application_policy: Annotated[
         str,
         typer.Option(
             "--application-policy",
-            help="Who manages the application: {application_policies}. One that tunes lets the --policy "
-            "work with naive shares of the objective at first, tunes in a process beside the run, and "
-            "swaps the result in. What needs a model measures for half a minute first.",
+            help="Who manages the application: {application_policies}. A policy that tunes lets the "
+            "--policy work with naive shares of the objective at first, tunes in a process beside the run, "
+            "and swaps the result in. A policy that needs a model measures for half a minute first.",
         ),
     ] = "grant-all",
     retune_every: Annotated[
         float,
         typer.Option(
             "--retune-every",
-            help="Under an application policy that tunes: seconds from one tuning to looking whether load or "
-            "service times have moved by a fifth, and tuning again if so.",
+            help="Under an application policy that tunes: seconds after a tuning before checking if load "
+            "or service times have moved by a fifth, and tuning again if so.",
         ),
     ] = 300.0,
     advise: Annotated[bool, typer.Option("--advise", help="Decide and explain, but change nothing.")] = False,
     replicas: Annotated[int, typer.Option("--replicas", help="Replicas every operator starts with.")] = 1,
     max_replicas: Annotated[
-        int, typer.Option("--max-replicas", min=1, help="Replicas an operator may have at most.")
+        int, typer.Option("--max-replicas", min=1, help="Most replicas an operator may have.")
     ] = 3,
     nodes: Annotated[
         str,
@@ -92,19 +93,19 @@ def run(
         ),
     ] = "standard:1:1",
     max_nodes: Annotated[
-        int | None, typer.Option("--max-nodes", min=1, help="Replicas of all operators together.")
+        int | None, typer.Option("--max-nodes", min=1, help="Most replicas of all operators together.")
     ] = None,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", help="Price of all replicas together, per hour, in the unit of --nodes."),
+        typer.Option("--max-cost", help="Highest price of all replicas together, per hour, as in --nodes."),
     ] = None,
     master: Annotated[
         str | None,
         typer.Option(
             "--master",
             metavar="URL",
-            help="A standalone master that runs on this machine already (spark://127.0.0.1:7077); replicas "
-            "join it. An embedded cluster if left out.",
+            help="A standalone master already running on this machine (spark://127.0.0.1:7077), which "
+            "replicas join. An embedded cluster if left out.",
         ),
     ] = None,
     interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 5.0,
@@ -112,32 +113,32 @@ def run(
         float,
         typer.Option(
             "--trigger",
-            help="Seconds from one micro-batch to the next, at least: few answer sooner, many leave replicas "
-            "time for others.",
+            help="Shortest time from one micro-batch to the next, in seconds: a short one answers sooner, "
+            "a long one leaves replicas time for other work.",
         ),
     ] = 0.5,
     protocol: Annotated[
         str,
         typer.Option(
             "--protocol",
-            help="How replicas change: live (executors come and go, the query goes on) or pause-and-resume "
-            "(stop, repartition the state, start).",
+            help="How replicas change: live (executors come and go, the query keeps running) or "
+            "pause-and-resume (stop, repartition the state, start).",
         ),
     ] = "live",
     force_scaling: Annotated[
         bool,
         typer.Option(
-            "--force-scaling", help="Change replicas at every interval, whatever the policy: a trial."
+            "--force-scaling", help="Change replicas at every interval, whatever the policy: for tests."
         ),
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for everything random.")] = 1,
     json_output: options.JsonOption = False,
 ) -> None:
     """Run an application on an embedded Spark cluster, measured and scaled while data flows.
 
     Example: penstock run top-routes --input trips.csv --until-done --out my-run
 
-    While it runs, `penstock order pause my-run` and the like tell its controller what to do.
+    While it runs, `penstock order` (as in `penstock order pause my-run`) tells its controller what to do.
     """
     from penstock.apps.feeding.load import Load
     from penstock.apps.registry import load_application
@@ -151,7 +152,7 @@ def run(
         raise InputError(f"{input_file}: cannot read: no such file")
     finished = out / "summary.json"
     if finished.exists():
-        raise InputError(f"--out {out}: a finished run is there; give another folder, or remove it")
+        raise InputError(f"--out {out}: it holds a finished run; give another folder, or remove it")
     methods = [method.value for method in Method]
     if protocol not in methods:
         raise InputError(f"--protocol '{protocol}': choose {' or '.join(methods)}")
@@ -227,7 +228,7 @@ def _usual_policy(application_policy: str) -> str:
     from penstock.policy.registry import Level
 
     tunes = policy_options.loaded(Level.APPLICATION, application_policy).traits.tunes
-    return "ql-pds-plus" if tunes else "threshold-c"
+    return _USUAL_TUNED if tunes else _USUAL
 
 
 def _watched(live: "LiveRun") -> "Summary":
@@ -242,7 +243,7 @@ def _watched(live: "LiveRun") -> "Summary":
 
 
 def _view(interval: "Interval", live: "LiveRun") -> "Table":
-    """What goes on now: rates, response time against the objective, replicas, decisions and why."""
+    """What is going on: rates, response time against the objective, replicas, decisions and why."""
     from rich.table import Table
 
     seen = interval.seen

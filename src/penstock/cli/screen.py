@@ -57,7 +57,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator["Bar"]:
-    """A bar on standard error while something long goes on."""
+    """A bar on standard error during something long."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -81,7 +81,7 @@ def progress(what: str, total: int | None) -> Iterator["Bar"]:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """A spinner on standard error while something goes on whose length is not known."""
+    """A spinner on standard error during something of unknown length."""
     with _this().err.status(what):
         yield
 
@@ -106,5 +106,5 @@ class Bar:
 
 
 def complain(problem: Exception) -> None:
-    """What went wrong, in one line however long it is."""
+    """What went wrong, in one line, however long."""
     _this().err.print(f"penstock: {problem}", soft_wrap=True, markup=False, highlight=False)

@@ -34,7 +34,7 @@ def simulate(
     max_replicas: options.MaxReplicasOption = 10,
     slo_ms: options.SloOption = 50.0,
     slots: options.SlotsOption = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of everything random in the run.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Seed for everything random in the run.")] = 1,
     as_published: options.PublishedOption = False,
     preset: options.PresetOption = None,
     service_rate: options.ServiceRateOption = None,
@@ -133,7 +133,7 @@ def _speed(slots_per_s: float) -> str:
 
 
 def as_json(result: "SimulationResult", trace: "Trace") -> dict[str, Any]:
-    """What others script against."""
+    """The figures that scripts rely on."""
     spec = result.spec
     above: Manager | None = getattr(spec, "application_policy", None)
     return {

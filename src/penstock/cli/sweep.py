@@ -15,20 +15,22 @@ if TYPE_CHECKING:
 
 def sweep(
     out: Annotated[
-        Path, typer.Option("--out", help="Table (a directory of Parquet files); made, or added to.")
+        Path, typer.Option("--out", help="Table (a directory of Parquet files) to create or add to.")
     ],
-    trace: Annotated[
-        list[Path], typer.Option("--trace", help="A trace file; give the option several times.")
-    ],
+    trace: Annotated[list[Path], typer.Option("--trace", help="A trace file; repeatable.")],
     policies: named.PoliciesOption,
     settings: named.SetOption = None,
-    infrastructures: Annotated[str, typer.Option("--infrastructures", help="As in A:3,A:6,B:3.")] = "A:3",
-    max_replicas: Annotated[str, typer.Option("--max-replicas", help="As in 10,20.")] = "10",
+    infrastructures: Annotated[
+        str, typer.Option("--infrastructures", help="Separated by commas, as in A:3,A:6,B:3.")
+    ] = "A:3",
+    max_replicas: Annotated[
+        str, typer.Option("--max-replicas", help="Separated by commas, as in 10,20.")
+    ] = "10",
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, help="Seeds per policy that has any chance in it.")
+        int, typer.Option("--seeds", min=1, help="Seeds per policy whose behaviour is random.")
     ] = 5,
     slots: Annotated[
-        int | None, typer.Option("--slots", help="At most so many slots of every trace.")
+        int | None, typer.Option("--slots", help="Use at most this many slots of every trace.")
     ] = None,
     slo_ms: options.SloOption = 50.0,
     as_published: options.PublishedOption = False,
@@ -41,7 +43,7 @@ def sweep(
     master: options.MasterOption = None,
     json_output: options.JsonOption = False,
 ) -> None:
-    """Run every combination of policy, trace, infrastructure and seed; started again, it does the rest.
+    """Run every combination of policy, trace, infrastructure and seed; running it again adds what is missing.
 
     Example: penstock sweep --trace taxi.txt --policies ql,ql-pds --infrastructures A:3,B:3 --out table
     """
@@ -110,13 +112,15 @@ def sweep(
         screen.print_json(found)
     else:
         screen.out.print(
-            f"{out}: {len(cells):,} cells, {left - len(failed):,} run, {len(cells) - left:,} there already",
+            f"{out}: {len(cells):,} cells, {left - len(failed):,} run, {len(cells) - left:,} already there",
             soft_wrap=True,
         )
     if failed:
         for each in failed:
             screen.err.print(f"failed: {_shown(each.cell)}: {each.error}", soft_wrap=True)
-        screen.err.print(f"penstock: {len(failed)} of {len(cells)} cells failed; start again to retry them")
+        screen.err.print(
+            f"penstock: {len(failed)} of {len(cells)} cells failed; run the command again to retry them"
+        )
         raise typer.Exit(1)
 
 
@@ -128,5 +132,5 @@ def _shown(cell: "Cell") -> str:
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"--max-replicas '{text}': give whole numbers from 1, as in 10,20")
+        raise InputError(f"--max-replicas '{text}': give whole numbers of at least 1, as in 10,20")
     return int(text)

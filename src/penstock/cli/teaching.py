@@ -1,4 +1,4 @@
-"""Help that teaches what there is: names come from the registries, read when help is asked for."""
+"""Help that lists what there is: names come from the registries, read when help is asked for."""
 
 import string
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def _policies() -> str:
 
 
 def _application_policies() -> str:
-    """Grouped by what they do, since that is what one chooses by."""
+    """Grouped by what they do, since that is what people choose by."""
     from penstock.policy.registry import Level, entries
 
     found = entries(Level.APPLICATION)
@@ -39,8 +39,9 @@ def _application_policies() -> str:
     tuning = [name for name, one in found.items() if one.traits.tunes]
     deciding = [name for name, one in found.items() if one.traits.decides_itself]
     return (
-        f"{', '.join(asked)} answer what operators' --policy asks for; {', '.join(tuning)} also sets the "
-        f"--policy's bounds and weights; {', '.join(deciding)} decide for all operators, without --policy"
+        f"{', '.join(asked)} (grant or refuse what each operator's --policy asks for); {', '.join(tuning)} "
+        f"(also sets the --policy's bounds and weights); {', '.join(deciding)} (decide for all operators, "
+        "without --policy)"
     )
 
 
@@ -74,6 +75,41 @@ def _traces() -> str:
     return ", ".join(RATES)
 
 
+def _raw_kinds() -> str:
+    from penstock.data.sources import KINDS
+
+    return "; ".join(f"{name} ({kind.what})" for name, kind in KINDS.items())
+
+
+def _events() -> str:
+    from penstock.data.synthetic_events import EVENTS
+
+    return ", ".join(EVENTS)
+
+
+def _load_shapes() -> str:
+    from penstock.apps.feeding.load import SHAPES
+
+    return ", ".join(SHAPES)
+
+
+def _objectives() -> str:
+    """The objectives that applications were published with, where they are known."""
+    from penstock.apps.registry import applications
+
+    return "; ".join(
+        f"{name} is made for --slo-ms {1000 * one.published_objective_s:g}"
+        for name, one in applications().items()
+        if one.published_objective_s is not None
+    )
+
+
+def _benchmarks() -> str:
+    from penstock.cli.bench import BENCHMARKS
+
+    return ", ".join(f"{name} ({one.what})" for name, one in BENCHMARKS.items())
+
+
 def _reproductions() -> str:
     from penstock.papers.reproductions import REPRODUCTIONS
 
@@ -88,5 +124,10 @@ _KNOWN: dict[str, Callable[[], str]] = {
     "families": _families,
     "workloads": _workloads,
     "traces": _traces,
+    "raw_kinds": _raw_kinds,
+    "events": _events,
+    "load_shapes": _load_shapes,
+    "objectives": _objectives,
+    "benchmarks": _benchmarks,
     "reproductions": _reproductions,
 }

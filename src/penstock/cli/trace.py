@@ -20,9 +20,6 @@ app = typer.Typer(help="Make, build and describe arrival traces.", no_args_is_he
 
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an output that differs.")]
 OutOption = Annotated[Path, typer.Option("--out", help="File to write, one rate per line.")]
-# Names and help repeat what penstock.data knows, which takes a second to import for Spark's sake.
-KIND_HELP = "debs2015 (CSV), tlc (Parquet), tweets (JSON lines or CSV) or quotes (CSV)."
-EVENT_KINDS = ("trips", "tweets", "quotes")
 
 
 @app.command(cls=Teaching)
@@ -38,7 +35,7 @@ def synth(
     ] = None,
     events: Annotated[
         str | None,
-        typer.Option("--events", help=f"Raw events instead of rates, on Spark: {', '.join(EVENT_KINDS)}."),
+        typer.Option("--events", help="Raw events instead of rates, on Spark: {events}."),
     ] = None,
     rows: Annotated[int, typer.Option("--rows", help="How many events.")] = 1_000_000,
     master: options.MasterOption = None,
@@ -77,10 +74,10 @@ def _synth_events(
     if events not in EVENTS:
         raise InputError(f"--events '{events}': unknown; choose one of {', '.join(EVENTS)}")
     if rows < 1 or (slots is not None and slots < 1):
-        raise InputError(f"--rows {rows}, --slots {slots}: one at least")
+        raise InputError(f"--rows {rows}, --slots {slots}: give at least one")
     made_by = f"penstock {penstock.__version__}: {rows} {events}, seed {seed}, slots {slots}\n"
     if is_made_by(out, made_by) and not overwrite:
-        return  # the same again changes nothing
+        return  # making the same again changes nothing
     if out.exists() and not overwrite:
         raise InputError(f"{out}: exists; choose another name or --overwrite")
     with screen.err.status(f"making {rows:,} {events}"), spark_session(master) as spark:
@@ -90,19 +87,21 @@ def _synth_events(
 @app.command(cls=Teaching)
 def build(
     data: Annotated[str, typer.Argument(help="A file or directory of raw data, or a URI Spark can read.")],
-    kind: Annotated[str, typer.Option("--kind", help=KIND_HELP)],
+    kind: Annotated[str, typer.Option("--kind", help="Kind of raw data: {raw_kinds}.")],
     out: OutOption,
     slot_s: Annotated[
         float, typer.Option("--slot-s", help="Length of a slot in (accelerated) seconds.")
     ] = 60.0,
     accelerate: Annotated[float, typer.Option("--accelerate", help="Divide time by this factor.")] = 1.0,
-    amplify: Annotated[float, typer.Option("--amplify", help="So many events for each.")] = 1.0,
+    amplify: Annotated[float, typer.Option("--amplify", help="How many events to make of each one.")] = 1.0,
     gap_slots: Annotated[
-        int, typer.Option("--gap-slots", help="More empty slots in a row than this are a gap, not zeros.")
+        int, typer.Option("--gap-slots", help="More consecutive empty slots than this are a gap, not zeros.")
     ] = 60,
-    since: Annotated[str, typer.Option("--from", help="Rows before this day are bad.")] = "2000-01-01",
-    until: Annotated[str, typer.Option("--until", help="Rows from this day on are bad.")] = "2100-01-01",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the surrogate events.")] = 1,
+    since: Annotated[str, typer.Option("--from", help="Rows dated before this day are bad.")] = "2000-01-01",
+    until: Annotated[
+        str, typer.Option("--until", help="Rows dated this day or later are bad.")
+    ] = "2100-01-01",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for the surrogate events.")] = 1,
     master: options.MasterOption = None,
     overwrite: OverwriteOption = False,
     json_output: options.JsonOption = False,
@@ -135,7 +134,7 @@ def build(
         if built.quarantine is not None:
             write_table(built.quarantine, quarantine)
         else:
-            remove_table(quarantine)  # of an earlier run, about other rows
+            remove_table(quarantine)  # left by an earlier run, about other rows
         _write_trace(built.trace, out, overwrite=overwrite)
     found = {
         "out": str(out),
@@ -169,7 +168,7 @@ def _day(option: str, text: str) -> datetime:
 
 
 def _check_output(trace: "Trace", out: Path, *, overwrite: bool) -> None:
-    """The same again is fine, something else is not replaced unasked."""
+    """Writing the same again is fine; a different output is replaced only on request."""
     from penstock.data.traces import trace_text
 
     try:
@@ -197,15 +196,15 @@ def describe(
     ] = 30,
     max_rate: Annotated[
         float | None,
-        typer.Option("--max-rate", help="Top of the highest level; the preset's, else the maximum."),
+        typer.Option("--max-rate", help="Top of the highest level; the preset's or the maximum if left out."),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", help="Another trace to put beside it, the real one perhaps.")
+        Path | None, typer.Option("--against", help="Another trace to compare it with, such as the real one.")
     ] = None,
     page: Annotated[Path | None, typer.Option("--page", help="Also write a page of plots (HTML).")] = None,
     json_output: options.JsonOption = False,
 ) -> None:
-    """Print a trace's statistics: spread, percentiles, memory, bursts; beside another's if asked.
+    """Print a trace's statistics (spread, percentiles, memory, bursts), beside another trace's if given.
 
     Example: penstock trace describe taxi-synthetic.txt --against taxi.txt --page synthetic.html
     """

@@ -1,4 +1,4 @@
-"""A controller from its specification: the same for a run, for its replay and for training it beforehand."""
+"""A controller from its specification: the same for a run, for its replay and for training in advance."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ _PLANNING_SLOTS = 100_000  # enough to know how the load moves from one level to
 
 
 class Knowledge(Protocol):
-    """What managers are told when they are built. The simulator knows more than measurements do."""
+    """What managers are given when they are built. The simulator knows more than measurements do."""
 
     def of_operator(self, one: OperatorSpec) -> OperatorKnowledge: ...
 
@@ -71,7 +71,7 @@ def operator_managers(spec: ControllerSpec, known: Knowledge) -> dict[str, Opera
 
 
 class FromMeasurements:
-    """What is known of a running application: what was measured, and loads like those measured."""
+    """What is known about a running application: what was measured, and loads like those measured."""
 
     def __init__(self, spec: ControllerSpec) -> None:
         self._spec = spec
@@ -98,7 +98,7 @@ class FromMeasurements:
 
 
 def measured_operator(spec: ControllerSpec, one: OperatorSpec, rates: Floats) -> OperatorKnowledge:
-    """An operator as it was measured, on nodes as they are; its policy is told what was measured."""
+    """An operator as it was measured, on nodes as they are; its policy is given the measurements."""
     space = known_deployments(spec.node_types, one.max_replicas)
     queue = m_g_1(one.service_time_s, one.service_scv)
     dearest = max(node_type.price for node_type in spec.node_types)
@@ -139,11 +139,11 @@ def likely_source_rates(spec: ControllerSpec, max_rate: float, slots: int, rng: 
 
 
 def likely_rates(one: OperatorSpec, slots: int, rng: Generator, *, jumps: float = 0.0) -> Floats:
-    """Loads an operator may meet: a walk over all it can take, as restless as what was measured.
+    """Loads an operator may meet: a walk over all it can take, varying as much as what was measured.
 
-    A few minutes tell how much the load varies from one interval to the next, not where it
+    A few minutes show how much the load varies from one interval to the next, not where it
     goes later: a learner must have seen every level before it is asked about it. In a share
-    `jumps` of the slots the load steps to any other, into states that a gentle walk never meets.
+    `jumps` of the slots the load jumps to any other value, into states that a gentle walk never reaches.
     """
     rates = np.array(one.rates)
     restless = float(np.std(np.diff(rates))) if rates.size > 2 else 0.0
@@ -165,7 +165,7 @@ def check_application_policy(
     delays_s: Mapping[str, float] | None = None,
     **limits: int,
 ) -> None:
-    """What can be said against an Application Manager before anything is measured."""
+    """Refuse, before anything is measured, what an Application Manager cannot do."""
     check = getattr(manager.entry(Level.APPLICATION).policy, "check_before_start", None)
     if check is not None:
         check(manager.name, application, node_types, where=where, delays_s=delays_s or {}, **limits)

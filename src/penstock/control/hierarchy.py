@@ -3,7 +3,7 @@
 Operator Managers see only their own operator, Node Managers only their node; each asks, with
 a score and a reason. The Application Manager runs at its own, slower pace, sees the whole
 application, and answers. A refused request shows in the next observation as replicas that
-did not change, which is how a learner knows.
+did not change, which is how a learner notices.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ from penstock.policy.api import ApplicationPolicy, NodePolicy, OperatorPolicy
 from penstock.policy.node.place import busiest_host, choose_node
 
 NO_ROOM = "no node has a free slot"
-EXCHANGE = "nodes are found for replicas that come or for ones that go, not for an exchange of types"
-PLACING = "placing"  # whose chance it is where an operator has no manager of its own
+EXCHANGE = "on known nodes a change can add replicas or remove them, not exchange node types"
+PLACING = "placing"  # the generator for operators without a manager of their own
 Hosts = Mapping[str, tuple[str, ...]]  # operator -> node of each of its replicas
 
 
@@ -126,7 +126,7 @@ def _requests(
     nodes: Mapping[str, NodeObservation] | None,
     hosts: Hosts | None,
 ) -> tuple[list[Request], list[Refused]]:
-    """Decisions to change as requests, with the nodes concerned where nodes are known."""
+    """Decisions to change, as requests; they name nodes where nodes are known."""
     requests: list[Request] = []
     impossible: list[Refused] = []
     for one in seen:
@@ -151,7 +151,7 @@ def _placed(
     nodes: Mapping[str, NodeObservation],
     hosts: Hosts,
 ) -> Verdict:
-    """Nodes for what the Application Manager decided itself; nobody below has chosen any."""
+    """Nodes for what the Application Manager decided itself, since no Operator Manager has chosen any."""
     left = dict(nodes)
     granted: list[Request] = []
     homeless: list[Refused] = []
@@ -178,7 +178,7 @@ def _nodes_for(
     hosts: tuple[str, ...],
     rng: Generator,
 ) -> tuple[str, ...] | str:
-    """Nodes for the replicas that come or go, or why there are none."""
+    """Nodes for the replicas to add or remove, or why there are none."""
     changes = _changes(now, request.target).values()
     if min(changes, default=0) < 0 < max(changes, default=0):
         return EXCHANGE

@@ -1,7 +1,7 @@
-"""What a run writes down, one entry a line, as JSON: enough to explain every change, and to decide again.
+"""What a run writes down, one JSON entry per line: enough to explain every change, and to replay it.
 
 A journal begins with a `Header`. A controller that starts with a memory (restarted, or trained
-beforehand) writes it as `Remembered` before its first tick.
+in advance) writes it as `Remembered` before its first tick.
 """
 
 import json
@@ -21,7 +21,7 @@ from penstock.domain.observation import ApplicationObservation
 from penstock.reconfigure.words import Command, Event, Record
 
 SCHEMA = 2
-# Fields that earlier versions wrote and nobody reads any more, by the kind of value they are in.
+# Fields that earlier versions wrote and nothing reads any more, by the kind of value they are in.
 _RETIRED: Mapping[str, tuple[str, ...]] = {"Header": ("about",), "StartQuery": ("partitions",)}
 
 
@@ -43,9 +43,9 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retuned:
-    """From here on the same managers decide with other bounds, weights and news of their operators.
+    """From here on the same managers decide with other bounds, weights and measurements of their operators.
 
-    It stands between two rounds, and takes the place of what the header says of these.
+    It stands between two rounds and replaces what the header says about these.
     """
 
     at_s: float
@@ -59,7 +59,7 @@ class Retuned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticked:
-    """One round: seen, ordered, decided. What is to be done is `plan.to_do`."""
+    """One round: what was seen, ordered and decided. What is to be done is `plan.to_do`."""
 
     seen: ApplicationObservation
     plan: Plan
@@ -123,9 +123,9 @@ def decoded(line: str) -> Entry:
     try:
         data = json.loads(line, object_hook=_without_retired)
     except ValueError as problem:
-        raise InputError(f"no JSON: {problem}") from problem
+        raise InputError(f"not JSON: {problem}") from problem
     if not isinstance(data, dict):
-        raise InputError("not an entry: a JSON object is expected")
+        raise InputError("not an entry: it must be a JSON object")
     data = journal_v1.upgraded(data)
     if data.get("kind") == Header.__name__ and data.get("schema") != SCHEMA:
         raise InputError(f"schema {data.get('schema')}; this version reads schemas 1 and {SCHEMA}")
@@ -134,7 +134,7 @@ def decoded(line: str) -> Entry:
             entry: Entry = from_plain({name: v for name, v in data.items() if name != "kind"}, kind)
             return entry
     known = ", ".join(kind.__name__ for kind in get_args(Entry))
-    raise InputError(f"entry of kind {data.get('kind')!r}; known are {known}")
+    raise InputError(f"entry of kind {data.get('kind')!r}; known kinds: {known}")
 
 
 def _without_retired(data: dict[str, Any]) -> dict[str, Any]:

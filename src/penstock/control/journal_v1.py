@@ -1,4 +1,4 @@
-"""Journals of schema 1, read as today's: who decided was plain data in a header of other fields."""
+"""Journals of schema 1, read as today's: their headers described the controller in other fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -54,10 +54,10 @@ def memory_with(controller: Controller, rngs: Mapping[str, Generator]) -> Contro
 
 
 def in_place(controller: Controller, memory: ControllerMemory, *, explains: bool = False) -> ControllerMemory:
-    """The same memory for a loop that never goes back, such as a simulation's: it is decided from only once.
+    """The same memory for a loop that never goes back, such as a simulation's: each state is used only once.
 
-    Then nothing has to be copied for a decision: policies that know how write into the memory,
-    and the generators move on. What is decided is the same; why is left out unless it `explains`.
+    Then nothing has to be copied for a decision: policies that can do so write into the memory,
+    and the generators move on. Decisions are the same; reasons are left out unless it `explains`.
     """
     managers = controller.managers
     operators = {
@@ -81,7 +81,7 @@ def plan(
 ) -> tuple[Plan, ControllerMemory]:
     """Operator Managers ask, the Application Manager grants, safety vetoes.
 
-    `memory` stays as it was, unless it was given away by `in_place`.
+    `memory` stays as it was, unless it was made by `in_place`.
     """
     rngs = memory.rngs if memory.in_place else deepcopy(dict(memory.rngs))
     outcome, managers = decide(
@@ -97,7 +97,7 @@ def plan(
         advise=controller.advise,
     )
     done = made.to_do.granted
-    if outcome.verdict.granted and not done:  # nothing changes after all, so nobody has to rest
+    if outcome.verdict.granted and not done:  # nothing changes after all, so no manager has to rest
         managers = replace(managers, changed_at_s=memory.managers.changed_at_s)
     if controller.safety is not None:
         safety = carried_out(safety, done, seen)
@@ -111,7 +111,7 @@ def _admitted(
     seen: ApplicationObservation,
     orders: Sequence[Order],
 ) -> tuple[Admitted, SafetyMemory]:
-    """What the safety chain lets through: everything where there is none."""
+    """What the safety chain lets through; without a chain, everything."""
     granted = outcome.verdict.granted
     if controller.safety is not None:
         memory = reduce(obey, orders, memory)

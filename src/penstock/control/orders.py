@@ -16,7 +16,7 @@ class Pause:
 
     def __post_init__(self) -> None:
         if not isfinite(self.until_s):
-            raise InputError(f"pause until {self.until_s}: a pause has an end")
+            raise InputError(f"pause until {self.until_s}: a pause must have an end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lift:
-    """Let the policies decide about this operator again."""
+    """Let this operator's policy decide for it again."""
 
     operator: str
 

@@ -186,14 +186,14 @@ def unpacked(data: Mapping[str, Any]) -> npt.NDArray[Any]:
 
 
 def _bare(value: Any) -> Any:
-    """A tuple without a more exact type: of scalars, None and tuples, or nobody could read it back."""
+    """A tuple without a more exact type: of scalars, None and tuples only, or it could not be read back."""
     if type(value) is tuple:
         return [_bare(item) for item in value]
     if type(value) is float and not isfinite(value):
         return {"float": str(value)}
     if value is None or type(value) in _SCALARS:
         return value
-    raise TypeError(f"{type(value).__name__} in a tuple of no exact type: no plain form known")
+    raise TypeError(f"{type(value).__name__} in a tuple without exact types: no plain form known")
 
 
 def _tuples(data: Any) -> Any:
@@ -209,7 +209,7 @@ def _are_scalars(options: Sequence[Any]) -> bool:
 def _scalar(value: Any, options: Sequence[Any]) -> Any:
     """One of several scalars; JSON tells them apart by itself."""
     if type(value) not in options or (type(value) is float and not isfinite(value)):
-        raise InputError(f"{_short(value)} is none of {', '.join(map(_name, options))}")
+        raise InputError(f"{_short(value)} is not one of {', '.join(map(_name, options))}")
     return value
 
 
@@ -217,7 +217,7 @@ def _tagged(value: Any, options: Sequence[Any]) -> dict[str, Any]:
     for option in options:
         if type(value) is option:
             return {"kind": option.__name__, **to_plain(value, option)}
-    raise TypeError(f"{value!r} is none of {', '.join(map(_name, options))}")
+    raise TypeError(f"{value!r} is not one of {', '.join(map(_name, options))}")
 
 
 def _untagged(data: Any, options: Sequence[Any], where: str) -> Any:
@@ -225,7 +225,7 @@ def _untagged(data: Any, options: Sequence[Any], where: str) -> Any:
     for option in options:
         if option.__name__ == kind:
             return _record({name: item for name, item in data.items() if name != "kind"}, option, where)
-    raise InputError(f"{where}: kind {kind!r} is none of {', '.join(map(_name, options))}")
+    raise InputError(f"{where}: kind {kind!r} is not one of {', '.join(map(_name, options))}")
 
 
 def _options(hint: Any) -> list[Any]:

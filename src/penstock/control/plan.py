@@ -9,7 +9,7 @@ from penstock.domain.request import Refused, Request, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """From Operator Managers to what is to be done, with every reason on the way."""
+    """Everything from the Operator Managers' decisions to what is to be done, with every reason."""
 
     decisions: Mapping[str, Decision]  # of Operator Managers that were asked in this round
     requests: tuple[Request, ...]

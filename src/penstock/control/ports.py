@@ -1,4 +1,4 @@
-"""The doors between the control loop and the world."""
+"""The ports between the control loop and the world."""
 
 from typing import Protocol
 
@@ -8,13 +8,13 @@ from penstock.domain.request import Verdict
 
 
 class Monitor(Protocol):
-    """Sees. What could not be measured is None in the observation, never 0."""
+    """Observes. What could not be measured is None in the observation, never 0."""
 
     def observe(self) -> ApplicationObservation: ...
 
 
 class Actuator(Protocol):
-    """Begins what is granted and returns; granting nothing is not an action.
+    """Starts what is granted and returns; granting nothing is not an action.
 
     A change that fails, or is not finished, shows in later observations.
     """
@@ -23,7 +23,7 @@ class Actuator(Protocol):
 
 
 class Journal(Protocol):
-    """Remembers, before it is done, what was seen and decided. What cannot be written down raises."""
+    """Records what was seen and decided before it is done. Raises if it cannot be written down."""
 
     def append(self, entry: Entry) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Deciding again what a journal says was decided: the first difference, or none."""
+"""Making a journal's decisions again: the first difference, or none."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ Build = Callable[[ControllerSpec], tuple[Controller, ControllerMemory]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Where a replay first parts from what was recorded."""
+    """Where a replay first differs from what was recorded."""
 
     tick: int  # from 1
     at_s: float
@@ -31,7 +31,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """How far a replay came; without a difference, all the way."""
+    """How far a replay got; without a difference, to the end."""
 
     ticks: int
     difference: Difference | None

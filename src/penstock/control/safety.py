@@ -1,4 +1,4 @@
-"""What stands between a decision and the world: a chain of guards, each with one reason to say no.
+"""What stands between a decision and the world: a chain of guards, each with one reason to object.
 
 A guard sees one request, what was observed, and what the chain remembers, and answers nothing
 (fine), a veto, or a veto with a smaller change in its place. The chain is pure; every veto is
@@ -19,7 +19,7 @@ from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """What may be done, and every no on the way to it."""
+    """What may be done, and every objection on the way."""
 
     granted: tuple[Request, ...]
     vetoes: tuple[Refused, ...]
@@ -27,7 +27,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Veto:
-    """Why not, and the smaller change that would do."""
+    """Why not, and the smaller change that would be allowed."""
 
     reason: str
     instead: Request | None = None
@@ -65,7 +65,7 @@ def admit(
     decisions: Mapping[str, Decision],
     seen: ApplicationObservation,
 ) -> tuple[Admitted, SafetyMemory]:
-    """The requests that pass every guard. `carried_out` then remembers what was really done of them."""
+    """The requests that pass every guard. `carried_out` then remembers which were really carried out."""
     seen = plausible(seen)
     memory = noticed(settings, memory, granted, decisions, seen)
     operators = {one.operator: one for one in seen.operators}
@@ -242,7 +242,7 @@ def futile(request: Request, view: View) -> Veto | None:
 
 
 def hasty_scale_in(request: Request, view: View) -> Veto | None:
-    """The largest number wanted in the window wins."""
+    """The largest number wanted within the window wins."""
     window = view.settings.scale_in_window_s
     if window == 0 or not isinstance(request, ScaleIn):
         return None
@@ -310,7 +310,7 @@ def over_cost_cap(request: Request, view: View) -> Veto | None:
         _price(replicas, view) for name, replicas in view.planned.items() if name != view.one.operator
     )
     before, after = _price(view.one.replicas, view), _price(request.target, view)
-    # A hair of rounding must not refuse what costs exactly the cap.
+    # Rounding must not refuse what costs exactly the cap.
     if after <= before or others + after <= most * (1 + 1e-12):
         return None
     reason = f"it would cost {others + after:g} per hour; the cap is {most:g}"
@@ -337,7 +337,7 @@ def _counts(replicas: Replicas) -> str:
 def _towards(request: ScaleOut | ScaleIn, now: Replicas, total: int) -> ScaleOut | ScaleIn | None:
     """The part of a change that ends at this many replicas; None where there is no such part.
 
-    Part of an exchange of node types would be another deployment altogether: it is all or nothing.
+    Part of an exchange of node types would be a different deployment altogether: it is all or nothing.
     """
     deltas = [after - before for before, after in zip(now.counts, request.target.counts, strict=True)]
     sign = -1 if isinstance(request, ScaleIn) else 1

@@ -21,7 +21,7 @@ METRICS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A time in which nothing may change; of every day if `daily`, then it may go past midnight."""
+    """A time in which nothing may change; a `daily` one recurs every day and may go past midnight."""
 
     start_s: float  # in the same seconds as observations, or seconds of the day (UTC)
     end_s: float
@@ -60,9 +60,9 @@ class SafetySettings:
     needed_metrics: tuple[str, ...] = ("arrival_rate", "response_time_s", "utilisation")
     stale_after_intervals: float = 3.0
     warm_up_s: float = 60.0  # after a change, and after the first observation
-    catch_up_backlog_s: float = 10.0  # a backlog of so many seconds of arrivals is one to work off
+    catch_up_backlog_s: float = 10.0  # a backlog of this many seconds of arrivals has to be worked off
     catch_up_limit_s: float = (
-        300.0  # after a change; a backlog not worked off by then is not one of catching up
+        300.0  # after a change; a backlog that lasts longer no longer counts as catching up
     )
     scale_in_window_s: float = 300.0
     max_cost: float | None = None  # price of all replicas together
@@ -70,8 +70,8 @@ class SafetySettings:
     max_changes: int | None = None  # of the application within the window below
     changes_window_s: float = 3600.0
     excluded: tuple[Window, ...] = ()
-    least_improvement: float = 0.05  # of the response time, by a replica more
-    ineffective_hold_s: float = 600.0  # no more replicas for so long after one that did not help
+    least_improvement: float = 0.05  # of the response time, by one more replica
+    ineffective_hold_s: float = 600.0  # how long no replicas are added after one that did not help
     max_skew: float = 1.75  # busiest replica over the mean; above, it is a hot key
     busy: float = 0.8  # mean utilisation from which more replicas help in spite of a hot key
 
@@ -112,12 +112,12 @@ class SafetySettings:
         ):
             value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
-                raise InputError(f"safety: {name}={value}; it must be a number, not negative")
+                raise InputError(f"safety: {name}={value}; it must be a number and not negative")
         if not (isfinite(self.interval_s) and self.interval_s > 0):
             raise InputError(f"safety: interval_s={self.interval_s}; it must be positive")
         if not 0 <= self.least_improvement < 1:
             raise InputError(
-                f"safety: least_improvement={self.least_improvement}; a fraction from 0 to below 1"
+                f"safety: least_improvement={self.least_improvement}; it must be at least 0 and below 1"
             )
         if self.max_cost is not None and not self.max_cost > 0:
             raise InputError(f"safety: max_cost={self.max_cost}; it must be positive, or None for no cap")
@@ -125,7 +125,7 @@ class SafetySettings:
             raise InputError(f"safety: max_nodes={self.max_nodes}; it must be positive, or None for no cap")
         if self.max_changes is not None and self.max_changes < 1:
             raise InputError(
-                f"safety: max_changes={self.max_changes}; it must be positive, or None, or pause"
+                f"safety: max_changes={self.max_changes}; it must be positive, or None for no limit"
             )
 
     @property
@@ -133,7 +133,7 @@ class SafetySettings:
         return self.stale_after_intervals * self.interval_s
 
 
-# A chain that watches and obeys orders but never objects by itself; `Controller(safety=None)` has no chain.
+# A chain that watches and obeys orders but has no objections; `Controller(safety=None)` has no chain.
 UNGUARDED = SafetySettings(
     needed_metrics=(),
     stale_after_intervals=0.0,

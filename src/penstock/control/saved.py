@@ -1,4 +1,4 @@
-"""What a controller remembers as arrays and plain data, and back: a restarted one goes on where it was."""
+"""What a controller remembers as arrays and plain data, and back: a restarted one continues where it was."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ _APPLICATION = "application"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Saved:
-    """Arrays by name, and everything else as what JSON can hold."""
+    """Arrays by name, and everything else as JSON data."""
 
     arrays: Mapping[str, npt.NDArray[Any]]
     state: Mapping[str, Any]
 
 
 def saved(memory: ControllerMemory) -> Saved:
-    """All of a memory; what it was told (node types, costs, parameters) is the controller's."""
+    """All of a memory; what policies were given (node types, costs, parameters) belongs to the controller."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     policies: dict[str, Any] = {}
     for name, part in _parts(memory.managers).items():
@@ -65,7 +65,9 @@ def restored(controller: Controller, kept: Saved) -> ControllerMemory:
         raise InputError(f"saved memory: operator '{sorted(stranger)[0]}' is not managed by this controller")
     missing = {*managers.operators, *managers.nodes} - set(state["rngs"])
     if missing:
-        raise InputError(f"saved memory: nothing of '{sorted(missing)[0]}', which this controller manages")
+        raise InputError(
+            f"saved memory: operator '{sorted(missing)[0]}', which this controller manages, is missing"
+        )
     return ControllerMemory(
         managers=ManagersMemory(
             operators=operators,
@@ -82,7 +84,7 @@ def restored(controller: Controller, kept: Saved) -> ControllerMemory:
 def _safety(controller: Controller, kept: SafetyMemory) -> SafetyMemory:
     if controller.safety is not None:
         return kept
-    if kept.overrides or kept.paused_until_s is not None:  # a person's word is not dropped in silence
+    if kept.overrides or kept.paused_until_s is not None:  # a person's order is not dropped silently
         raise InputError(
             "saved memory: orders are in force, and this controller has no safety chain for them"
         )
@@ -90,7 +92,7 @@ def _safety(controller: Controller, kept: SafetyMemory) -> SafetyMemory:
 
 
 def as_plain(kept: Saved) -> dict[str, Any]:
-    """For JSON: arrays packed into text."""
+    """For JSON, with arrays packed into text."""
     return {"state": dict(kept.state), "arrays": {name: packed(array) for name, array in kept.arrays.items()}}
 
 
@@ -100,7 +102,7 @@ def of_plain(data: Mapping[str, Any]) -> Saved:
             arrays={name: unpacked(array) for name, array in data["arrays"].items()}, state=data["state"]
         )
     except (KeyError, AttributeError) as problem:
-        raise InputError(f"saved memory: {problem} is missing or of another kind") from problem
+        raise InputError(f"saved memory: {problem} is missing or of the wrong kind") from problem
 
 
 def _parts(memory: ManagersMemory) -> dict[str, Any]:
@@ -110,7 +112,7 @@ def _parts(memory: ManagersMemory) -> dict[str, Any]:
 
 
 def _in_arrays(part: Any) -> bool:
-    """Whether all that a memory changes is in arrays: a compiled policy's, or several of them by operator."""
+    """Whether everything that changes is in arrays: a compiled policy's memory, or several by operator."""
     return is_compiled(part) or isinstance(part, Mapping)
 
 
@@ -138,7 +140,7 @@ def _restored(who: str, name: str, fresh: Any, kept: Saved) -> Any:
         except InputError as problem:
             raise InputError(f"{who}: {problem}") from problem
     if name not in kept.state["policies"]:
-        raise InputError(f"{who}: nothing was saved of it")
+        raise InputError(f"{who}: nothing was saved for it")
     return from_plain(kept.state["policies"][name], type(fresh))
 
 

@@ -1,4 +1,4 @@
-"""What a controller is, as a value: command lines make it, journals begin with it, one builder reads it."""
+"""What a controller is, as a value: commands make it, a journal begins with it, one builder reads it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from penstock.perf.traffic import visits
 from penstock.policy.api import ApplicationPolicy, NodePolicy, OperatorPolicy
 from penstock.policy.knowledge import ApplicationKnowledge, NodeKnowledge, OperatorKnowledge
 from penstock.policy.parameters import Value
-from penstock.policy.registry import Entry, Level, entry, known_as, load
+from penstock.policy.registry import Entry, Level, entries, entry, known_as, load
 
 GRANT_ALL = "grant-all"
 
@@ -67,7 +67,7 @@ def manager_of(level: Level, policy: Policy, parameters: Mapping[str, Value] | N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSpec:
-    """What the manager of one operator knows of it."""
+    """What the manager of an operator knows about it."""
 
     name: str
     bound_s: float  # response time it is to stay within
@@ -162,16 +162,17 @@ def check_tunable(operator_policy: Manager, application_policy: Manager) -> None
     traits = operator_policy.entry(Level.OPERATOR).traits
     unbound = operator_policy.parameters.get(traits.unbound_by or "") is not None
     if unbound or not traits.has_bounds:
+        bound = [name for name, one in entries(Level.OPERATOR).items() if one.traits.has_bounds]
         raise InputError(
             f"policy '{operator_policy.name}': it has no bounds or weights for the application policy "
-            f"'{application_policy.name}' to set; try ql-pds-plus or model-based"
+            f"'{application_policy.name}' to set; choose one that has: {', '.join(bound)}"
         )
 
 
 def operator_specs(
     application: Application, objective: Objective, *, source_rates: Floats | None = None
 ) -> tuple[OperatorSpec, ...]:
-    """What is known of every operator of a graph: its share of the response time, its part of the load."""
+    """What is known about every operator of a graph: its share of the response time and of the load."""
     shares, reached = naive_shares(application, objective), visits(application)
     rates = np.zeros(0) if source_rates is None else source_rates
     return tuple(

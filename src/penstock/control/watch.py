@@ -16,12 +16,12 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Request, ScaleOut
 
-SATURATED = 0.95  # a measured utilisation above this says no more than "as busy as can be"
+SATURATED = 0.95  # a measured utilisation above this only says "as busy as can be"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """How many replicas an operator's manager wanted at some time."""
+    """How many replicas an operator's manager wanted at a given time."""
 
     at_s: float
     total: int
@@ -29,7 +29,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleOutTrial:
-    """A scale-out, with what was true before: did it help?"""
+    """A scale-out with the state before it, to judge whether it helped."""
 
     at_s: float
     before: int
@@ -59,7 +59,7 @@ class Track:
     watched_at_s: float  # when it was last looked at
     wanted: tuple[Wanted, ...] = ()
     backlog: float | None = None
-    drained: float | None = None  # tuples by which the backlog shrank since the observation before
+    drained: float | None = None  # tuples by which the backlog shrank since the previous observation
     processed: float | None = None  # tuples/s
     trial: ScaleOutTrial | None = None
     futile: Futile | None = None
@@ -139,7 +139,7 @@ def _followed(settings: SafetySettings, track: Track | None, one: OperatorObserv
         track = replace(track, replicas=one.replicas, changed_at_s=at_s)
     unwatched = 0 < settings.stale_after_s < at_s - track.watched_at_s
     begin = at_s - settings.scale_in_window_s
-    # One entry from before the window shows that all of it was watched.
+    # One entry from before the window shows that the whole window was watched.
     kept = [w for w in track.wanted if w.at_s <= begin][-1:] + [w for w in track.wanted if w.at_s > begin]
     track = replace(track, watched_at_s=at_s, wanted=() if unwatched else tuple(kept))
     if one.at_s <= track.seen_at_s:
@@ -154,7 +154,7 @@ def _followed(settings: SafetySettings, track: Track | None, one: OperatorObserv
 def _wanted_total(
     one: OperatorObservation, granted: Sequence[Request], decisions: Mapping[str, Decision]
 ) -> int | None:
-    """What the managers wanted for an operator: the Application Manager's word, then its own."""
+    """What the managers wanted for an operator: by the Application Manager, or else by its own."""
     for request in granted:
         if request.operator == one.operator and not isinstance(request, Migrate):
             return request.target.total
@@ -165,7 +165,7 @@ def _wanted_total(
 
 
 def _judged_trial(settings: SafetySettings, track: Track, one: OperatorObservation, at_s: float) -> Track:
-    """Once a scale-out has been there long enough to tell: has it helped?"""
+    """Judge a scale-out once it has been in place long enough."""
     futile = track.futile
     if futile is not None and _over(settings, futile, one, at_s):
         track = replace(track, futile=None)
@@ -209,7 +209,7 @@ def _why_futile(
 def _over(settings: SafetySettings, futile: Futile, one: OperatorObservation, at_s: float) -> bool:
     if at_s - futile.since_s >= settings.ineffective_hold_s:
         return True
-    # Another load is another question.
+    # At another load the verdict no longer applies.
     return one.arrival_rate is not None and one.arrival_rate > 1.2 * futile.rate
 
 

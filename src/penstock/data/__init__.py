@@ -1,6 +1,6 @@
 """Traces: files, statistics, made-up ones; and raw data to traces, on Spark.
 
-What a pipeline of one's own is made of can be imported from here; it is loaded when asked for,
+The parts of a pipeline of your own can be imported from here; it is loaded when asked for,
 because Spark takes a second.
 """
 

@@ -63,7 +63,7 @@ def slot_micros(slot_s: float) -> int:
     """How long a slot is, in Spark's own unit."""
     width = round(slot_s * _MICROSECONDS) if slot_s > 0 and slot_s < 1e9 else 0
     if width < 1:
-        raise InputError(f"slots of {slot_s:g} s; they last a microsecond at least, thirty years at most")
+        raise InputError(f"slots of {slot_s:g} s; they must last from a microsecond to thirty years")
     return width
 
 

@@ -61,7 +61,7 @@ def _start(master: str, memory: str, log: Path) -> SparkSession:
         with standard_error_in(log):
             return builder.getOrCreate()
     except Exception as problem:
-        raise InputError(f"--master '{master}': Spark does not start: {in_one_line(problem)}") from problem
+        raise InputError(f"--master '{master}': Spark did not start: {in_one_line(problem)}") from problem
 
 
 @contextmanager

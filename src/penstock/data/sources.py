@@ -122,7 +122,7 @@ def _refuse_others_work(out: Path) -> None:
         path.name == "_SUCCESS" or path.name.endswith((".parquet", ".crc")) for path in out.iterdir()
     )
     if not ours:
-        raise InputError(f"{out}: in the way, and no table of bad rows; move it, or choose another --out")
+        raise InputError(f"{out}: it exists and is not a table of bad rows; move it, or choose another --out")
 
 
 def write_lines(lines: DataFrame, out: Path, *, made_by: str = "") -> None:

@@ -20,7 +20,7 @@ LARGEST_MEAN = 1e12  # tuples/s
 def day_and_week(*, slots: int, seed: int, mean_rate: float = 330.0) -> Trace:
     """A day with two peaks and a quiet night, quieter weekends, correlated noise and rare bursts."""
     if not 1 <= slots <= MOST_SLOTS:
-        raise InputError(f"slots={slots}; a trace has at least one, and at most {MOST_SLOTS:,} are made up")
+        raise InputError(f"slots={slots}; give at least one and at most {MOST_SLOTS:,}")
     if not 1 <= mean_rate <= LARGEST_MEAN:
         raise InputError(f"mean rate {mean_rate:g} tuples/s; from 1 to {LARGEST_MEAN:g}")
     shape_rng, noise_rng, burst_rng = np.random.default_rng(seed).spawn(3)
@@ -68,7 +68,7 @@ def synthetic_trace(like: str, *, slots: int, seed: int, mean_rate: float | None
     if like not in RATES:
         raise InputError(f"--like '{like}': unknown; choose one of {', '.join(RATES)}")
     if slots < 1:
-        raise InputError(f"slots={slots}; a trace has at least one")
+        raise InputError(f"slots={slots}; a trace needs at least one")
     if mean_rate is not None and not 0 < mean_rate < np.inf:
         raise InputError(f"mean rate {mean_rate:g} tuples/s; it must be positive")
     made = RATES[like](slots, seed)

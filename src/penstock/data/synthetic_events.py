@@ -30,7 +30,7 @@ OUTLIERS = 0.0178  # 178 of the first 10,004 trips of 2013 start or end off the 
 def slot_counts(rates: Floats, *, rows: int, seed: int) -> Ints:
     """So many events, spread over slots in proportion to their rates."""
     if rows < 1:
-        raise InputError(f"{rows} events; make one at least")
+        raise InputError(f"{rows} events; give at least one")
     counts: Ints = np.random.default_rng(seed).multinomial(rows, rates / rates.sum())
     return counts
 
@@ -168,7 +168,7 @@ def _number(value: Column, digits: int) -> Column:
 
 
 class Lines(Protocol):
-    """Makes so many lines."""
+    """Makes the given number of lines."""
 
     def __call__(
         self, spark: SparkSession, *, rows: int, seed: int, slots: int | None = None

@@ -40,7 +40,7 @@ def jumps(
     _check(slots, min(before, after), max(before, after))
     if at < 0 or (lasting is not None and lasting < 1):
         raise InputError(
-            f"a burst at slot {at} for {lasting} slots; slots count from 0, and it lasts one at least"
+            f"a burst at slot {at} for {lasting} slots; slots count from 0, and it must last at least one"
         )
     slot = np.arange(slots)
     period = at + lasting if lasting is not None else max(slots, at + 1)
@@ -50,8 +50,6 @@ def jumps(
 
 def _check(slots: int, lowest: float, highest: float) -> None:
     if slots < 1:
-        raise InputError(f"slots={slots}; a trace has at least one")
+        raise InputError(f"slots={slots}; a trace needs at least one")
     if not 0 <= lowest < highest < np.inf:
-        raise InputError(
-            f"rates from {lowest:g} to {highest:g}: the lowest comes first, and none is negative"
-        )
+        raise InputError(f"rates from {lowest:g} to {highest:g}: give the lowest first, and no negative rate")

@@ -19,7 +19,7 @@ class Weights:
     def __post_init__(self) -> None:
         parts = (self.performance, self.resources, self.reconfiguration)
         if any(not isfinite(part) or part < 0 for part in parts):
-            raise InputError(f"weights {parts}: each must be a number, not negative")
+            raise InputError(f"weights {parts}: each must be a number and not negative")
         if abs(sum(parts) - 1.0) > 1e-9:
             raise InputError(f"weights {parts}: they sum to {sum(parts):.12g}; they must sum to 1")
 
@@ -42,7 +42,7 @@ class Objective:
                 raise InputError(f"objective of {where}: response time {limit} s; it must be positive")
         for name, share in (("violations", self.violations), ("reconfigurations", self.reconfigurations)):
             if not 0 <= share <= 1:
-                raise InputError(f"objective: {name}={share}; it is a fraction from 0 to 1")
+                raise InputError(f"objective: {name}={share}; it must be a fraction from 0 to 1")
 
     def for_path(self, path: Path) -> float:
         limit = self.per_path_s.get(path, self.response_time_s)

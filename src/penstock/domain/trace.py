@@ -20,9 +20,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         if self.rates.ndim != 1:
-            raise InputError(
-                f"trace '{self.name}': {self.rates.ndim} dimensions; one rate per slot is expected"
-            )
+            raise InputError(f"trace '{self.name}': {self.rates.ndim} dimensions; give one rate per slot")
         if self.rates.size == 0:
             raise InputError(f"trace '{self.name}': no rates in it")
         bad = np.flatnonzero(~((self.rates >= 0) & (self.rates <= LARGEST_RATE)))

@@ -1,4 +1,4 @@
-"""An existing streaming query on a standalone cluster under control: `penstock.attach(spark, query, ...)`.
+"""Control of an existing streaming query on a standalone cluster: `penstock.attach(spark, query, ...)`.
 
 The query is not touched: what can be known of it is what Spark reports of any query, and what
 can be changed is how many executors its application has. It needs `spark.executor.cores` set and
@@ -79,7 +79,7 @@ class Attached:
         while not self._stopping.wait(self.interval_s) and self.query.isActive:
             try:
                 self.tick()
-            except Exception as problem:  # the query must not suffer from a controller that does not work
+            except Exception as problem:  # a broken controller must not harm the query
                 self.problem = str(problem)
                 with suppress(InputError, OSError):  # a full disk may be the very problem
                     if self.journal is not None:

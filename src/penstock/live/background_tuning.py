@@ -1,7 +1,7 @@
-"""The tuned Application Manager beside a live run: a process of its own tunes while decisions go on.
+"""The tuned Application Manager beside a live run: a separate process tunes while decisions continue.
 
-Observations are collected every round. When it is time, a job is begun and the run goes on;
-every later round looks whether there is an answer, and swaps it in before it decides. A job that
+Observations are collected every round. When it is time, a job is started and the run continues;
+every later round checks for an answer, and swaps it in before deciding. A job that
 fails or takes too long changes nothing and leaves a note.
 """
 
@@ -24,19 +24,19 @@ MONITORED = 2_000  # latest intervals that make the model
 
 
 class Tuner(Protocol):
-    """Works a job out somewhere else, one at a time. Nothing here waits."""
+    """Runs jobs elsewhere, one at a time. Nothing here waits."""
 
     def begin(self, job: ControllerSpec) -> None: ...
 
     def answer(self) -> Retuned | Noted | None:
-        """What came of the job; None while it is worked on. A failure is a note."""
+        """The job's outcome; None while it is running. A failure is a note."""
 
     def stop(self) -> None:
-        """Give up what is being worked on."""
+        """Abandon the running job."""
 
 
 class Retuning:
-    """When to tune, and what becomes of it."""
+    """When to tune, and what to do with the outcome."""
 
     def __init__(
         self, tuner: Tuner, journal: Journal, *, least_s: float, period_s: float, limit_s: float
@@ -45,14 +45,14 @@ class Retuning:
         self._least_s, self._period_s, self._limit_s = least_s, period_s, limit_s
         self._monitored: deque[ApplicationObservation] = deque(maxlen=MONITORED)
         self._tuned_for: ControllerSpec | None = None
-        self._began_at_s: float | None = None  # of the job that is worked on
+        self._began_at_s: float | None = None  # of the running job
         self._ended_at_s: float | None = None  # of the last one
 
     def saw(self, seen: ApplicationObservation) -> None:
         self._monitored.append(seen)
 
     def resume(self, spec: ControllerSpec) -> None:
-        """What was tuned in an earlier life of the run holds until something has moved."""
+        """What was tuned before a restart holds until something has moved."""
         self._tuned_for = spec
 
     def between_rounds(self, now: Deciding, at_s: float) -> Deciding:
@@ -83,7 +83,7 @@ class Retuning:
 
     def _begin_if_due(self, now: Deciding, at_s: float) -> None:
         if self._tuned_for is not None and self._ended_at_s is None:
-            self._ended_at_s = at_s  # tuned in an earlier life: a period from here
+            self._ended_at_s = at_s  # tuned before a restart: one period from now
         too_early = self._ended_at_s is not None and at_s - self._ended_at_s < self._period_s
         if too_early or not self._monitored or at_s - self._monitored[0].at_s < self._least_s:
             return
@@ -93,7 +93,7 @@ class Retuning:
             return  # something was not measured yet: there is nothing to simulate
         why = "at the start" if self._tuned_for is None else moved(self._tuned_for, job)
         if not why:
-            self._ended_at_s = at_s  # look again after another period
+            self._ended_at_s = at_s  # check again after another period
             return
         self._tuned_for = job
         self._note(at_s, f"tuning begins: {why}")
@@ -112,7 +112,7 @@ class Retuning:
 class TunerProcess:
     """`python -m penstock.live.tuner` at low priority; job and answer are files in a folder.
 
-    Its standard input stays open as long as this process lives, and it ends when that closes.
+    Its standard input stays open as long as this process lives; it ends when that closes.
     """
 
     def __init__(self, folder: Path, own_policies: tuple[str, ...] = ()) -> None:
@@ -132,12 +132,12 @@ class TunerProcess:
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-                start_new_session=True,  # Ctrl-C is for the run, which ends this one itself
+                start_new_session=True,  # Ctrl-C is for the run, which stops this process itself
             )
 
     def answer(self) -> Retuned | Noted | None:
         if self._process is None:
-            return Noted(at_s=0.0, text=f"tuning failed: it was not begun: {STAYS}")
+            return Noted(at_s=0.0, text=f"tuning failed: it was never started: {STAYS}")
         status = self._process.poll()
         if status is None:
             return None

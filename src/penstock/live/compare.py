@@ -1,4 +1,4 @@
-"""The same load, one run after another: under control, and with replicas that stay as they are."""
+"""The same load, one run after another: under control, and with a fixed number of replicas."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -63,5 +63,5 @@ def static_replicas(graph: Application, rate: float, *, utilisation: float = 0.7
 def check_out(out: Path) -> Path:
     """The folder of all runs, which must be new."""
     if out.exists() and any(out.iterdir()):
-        raise InputError(f"--out {out}: there is something in it; give another folder")
+        raise InputError(f"--out {out}: the folder is not empty; give another")
     return out

@@ -34,7 +34,7 @@ _COMPILED_REPLICAS = 2  # enough to compile with: planning for many takes long
 
 
 def compile_policy(declared: ControllerSpec) -> None:
-    """A policy is compiled when it is first used on a machine: better before anything else runs."""
+    """Compile the policy, which happens at its first use on a machine, before anything else runs."""
     graph = declared.application
     most = min(_COMPILED_REPLICAS, *(one.max_replicas for one in graph.operators))
     small = replace(graph, operators=tuple(replace(one, max_replicas=most) for one in graph.operators))
@@ -51,14 +51,14 @@ def compile_policy(declared: ControllerSpec) -> None:
 
 
 def response_time_of(app: App) -> float:
-    """The objective, which is one for all paths."""
+    """The one objective for all paths."""
     if app.objective.response_time_s is None or app.objective.per_path_s:
         raise InputError(f"application '{app.name}': a live run has one response time for all paths")
     return app.objective.response_time_s
 
 
 class Tape:
-    """A journal that also keeps the last round, to be shown."""
+    """A journal that also keeps the last round, for display."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -71,7 +71,7 @@ class Tape:
 
 
 class Controlling:
-    """Decides every interval; before a policy that needs a model can, it measures."""
+    """Decides every interval; for a policy that needs a model, it measures first."""
 
     def __init__(
         self, declared: ControllerSpec, settings: LiveSettings, journal: Journal, tuner: Tuner | None = None
@@ -88,7 +88,7 @@ class Controlling:
             self._resume()
 
     def round(self, monitor: Monitor, actuator: Actuator) -> Interval:
-        """One interval: see, decide, write down, act; or see and remember, while nobody can decide yet."""
+        """One interval: see, decide, write down, act; or only see and remember, until it can decide."""
         if self._deciding is None:
             return self._measure(monitor.observe())
         swapped = self._swap_if_tuned(self._deciding)
@@ -140,7 +140,7 @@ class Controlling:
         )
 
     def _try_to_build(self, seen: ApplicationObservation) -> str:
-        """What stands in the way, where that is more than time."""
+        """What prevents a decision, where waiting alone will not help."""
         declared = self._declared
         if seen.at_s - self._measured[0].at_s < self._settings.measure_s:
             return ""
@@ -150,7 +150,7 @@ class Controlling:
             )
             self._build(model)
         except InputError as problem:
-            return f": {problem}"  # some chain has not finished anything yet, say: go on measuring
+            return f": {problem}"  # some chain may not have finished anything yet: keep measuring
         return ""
 
     def _build(self, model: SystemModel | None) -> None:
@@ -161,14 +161,14 @@ class Controlling:
             memory = self._remembered(controller)
         elif model is not None:
             memory = pretrained(spec, controller, memory)
-            # What was measured before the first decision counts: the warm-up may be over already.
+            # What was measured before the first decision counts: the warm-up may already be over.
             if spec.safety is not None:
                 watched = noticed(spec.safety, memory.safety, (), {}, self._measured[0])
                 memory = replace(memory, safety=watched)
         self._begin(Deciding(spec=spec, controller=controller, memory=memory))
 
     def _resume(self) -> None:
-        """Go on with the controller of the run that was interrupted, as careful as we are told now."""
+        """Resume the controller of the interrupted run, with the safety settings given now."""
         settings, declared = self._settings, self._declared
         header = latest_header(read_journal(settings.out / "journal.jsonl"))
         if header is None:
@@ -182,7 +182,7 @@ class Controlling:
                 if manager.name == asked.name and manager.parameters.get(name) != value:
                     raise InputError(
                         f"{settings.out}: the run there has {manager}, not {asked}; "
-                        "go on with that, or give another folder"
+                        "continue with that, or give another folder"
                     )
         for what, then, now in (
             ("policy", before.operator_policy.name, declared.operator_policy.name),
@@ -193,7 +193,7 @@ class Controlling:
             if then != now:
                 raise InputError(
                     f"{settings.out}: the run there has {what} {then}, not {now}; "
-                    "go on with that, or give another folder"
+                    "continue with that, or give another folder"
                 )
         spec = replace(before, advise=declared.advise, safety=declared.safety)
         controller, _ = build_controller(spec)
@@ -207,7 +207,7 @@ class Controlling:
             return restored(controller, of_plain(json.loads(self._memory_file.read_text())))
         except (OSError, ValueError, KeyError, TypeError, InputError) as problem:
             raise InputError(
-                f"{self._memory_file}: cannot go on with it: {problem}; remove it to begin anew"
+                f"{self._memory_file}: cannot resume from it: {problem}; remove it to start afresh"
             ) from problem
 
     def _begin(self, deciding: Deciding) -> None:
@@ -229,7 +229,7 @@ def measured(declared: ControllerSpec, model: SystemModel) -> ControllerSpec:
 
 
 def own_policies(spec: ControllerSpec) -> tuple[str, ...]:
-    """Policies that are not part of Penstock and that another process has to load by name."""
+    """Policies from outside Penstock that another process has to load by name."""
     return tuple(one.name for one in (spec.operator_policy, spec.application_policy) if ":" in one.name)
 
 

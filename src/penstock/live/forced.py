@@ -1,6 +1,6 @@
 """Changes forced at every interval, whatever the policies say: a trial of the actuator.
 
-It stands between the loop and the runtime, as both their monitor and their actuator.
+It stands between the loop and the runtime, as both monitor and actuator.
 """
 
 from penstock.control.journal import Noted
@@ -21,7 +21,7 @@ class ForcedScaling:
         self._chains = chains
         self._count = 0
         self._seen: ApplicationObservation | None = None
-        self.done = Verdict(())  # of the last round, in the place of what was planned
+        self.done = Verdict(())  # of the last round, in place of what was planned
 
     def observe(self) -> ApplicationObservation:
         self._seen = self._monitor.observe()

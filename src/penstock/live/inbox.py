@@ -1,4 +1,4 @@
-"""Orders from a person to a running controller: small files in the run folder, each obeyed once."""
+"""Orders from a person to a running controller: small files in the run folder, each carried out once."""
 
 import json
 import time
@@ -22,16 +22,16 @@ _KINDS: dict[str, type[Pause] | type[Resume] | type[Override] | type[Lift]] = {
 
 
 def give(folder: Path, order: Order) -> None:
-    """Leave an order for the controller that runs there; it is obeyed at the next interval."""
+    """Leave an order for the controller running there; it takes effect at the next interval."""
     folder.mkdir(parents=True, exist_ok=True)
     kind = next(name for name, one in _KINDS.items() if isinstance(order, one))
     text = json.dumps({"kind": kind, "order": to_plain(order, type(order))})
-    # Names sort by time, so that orders are obeyed in the order they were given.
+    # Names sort by time, so that orders are carried out in the order they were given.
     write_whole(folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.json", text)
 
 
 def pending(folder: Path) -> dict[Path, Order | None]:
-    """Orders to be obeyed now, in the order they were given; None for a file that is not an order."""
+    """Orders to carry out now, in the order they were given; None for a file that is not an order."""
     found: dict[Path, Order | None] = {}
     for path in sorted(folder.glob("*.json")):
         try:
@@ -43,7 +43,7 @@ def pending(folder: Path) -> dict[Path, Order | None]:
 
 
 def obeyed(orders: Iterable[Path]) -> None:
-    """Take away orders that have been written down."""
+    """Remove orders that are in the journal."""
     for path in orders:
-        with suppress(OSError):  # a folder, for one, which is not an order
+        with suppress(OSError):  # a folder, for example, which is not an order
             path.unlink(missing_ok=True)

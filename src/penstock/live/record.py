@@ -1,4 +1,4 @@
-"""What a live run measured, interval by interval, and what it comes to."""
+"""What a live run measured, interval by interval, and its summary."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -12,11 +12,11 @@ from penstock.runtimes.spark.measures import waits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """One control interval as it is kept: an observation, and why what was done."""
+    """One control interval as it is kept: an observation, what was done, and why."""
 
     seen: ApplicationObservation
     reasons: tuple[str, ...]  # of what was decided or vetoed
-    changed: tuple[str, ...]  # what was begun
+    changed: tuple[str, ...]  # what was started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +88,13 @@ def summary(
 
 
 def late_pct(intervals: Sequence[Interval], objective_s: float) -> float | None:
-    """Share of intervals over the objective; one without results is late while tuples wait for long."""
+    """Share of intervals over the objective; one without results is late if tuples have waited too long."""
     judged = [seen for interval in intervals if (seen := _response(interval)) is not None]
     return 100 * sum(1 for seconds in judged if seconds > objective_s) / len(judged) if judged else None
 
 
 def _response(interval: Interval) -> float | None:
-    """From source to sink; where nothing came out, the longest any operator made its tuples wait."""
+    """From source to sink; where nothing came out, the longest time any operator kept its tuples waiting."""
     seen = interval.seen
     if seen.response_time_s is not None:
         return seen.response_time_s

@@ -1,7 +1,7 @@
-"""A live run from start to end: cluster, queries, feeding, deciding, acting, and what is left behind.
+"""A live run from start to end: cluster, queries, feeding, deciding, acting, and what it leaves behind.
 
 The run folder holds everything: `journal.jsonl`, `metrics/`, `results/`, `summary.json`,
-`report.html`, and in `work/` what is needed to go on after a crash.
+`report.html`, and in `work/` what is needed to resume after a crash.
 """
 
 import threading
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 _POLL_S = 1.0
 _POLL_CHANGING_S = 0.25  # a new executor is tried out before it gets real work
-_EXECUTORS_S = 180.0  # for the first executors to be there
+_EXECUTORS_S = 180.0  # for the first executors to start
 _LARGEST_JOINT_TABLE = 1_000_000  # planned in seconds, and saved at every interval
 _RESTARTS = 5  # of a query that failed, before the run gives up
 
 
 class RunError(RuntimeError):
-    """The run cannot go on; the message is one line for the user."""
+    """The run cannot continue; the message is one line for the user."""
 
 
 @dataclass
 class LiveRun:
-    """One application under control. `on_interval` hears of every interval as it ends."""
+    """One application under control. `on_interval` is called with every interval as it ends."""
 
     app: App
     controller: ControllerSpec
@@ -93,7 +93,7 @@ class LiveRun:
         compile_policy(self.controller)
         kinds = {kind.name: kind for kind in settings.kinds}
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
-            # Before anything runs it says what cannot be gone on with.
+            # Before anything runs it reports what cannot be resumed.
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
             place = LocalCluster(work=self.work / "cluster", kinds=kinds, master=settings.master)
@@ -112,7 +112,7 @@ class LiveRun:
             spark = session(self.app.name, cluster.master_url, most_replicas=most, work=self.work)
             try:
                 self._controlled(spark, cluster, workers, journal, control)
-            except (InputError, OSError) as problem:  # a full disk, for one
+            except (InputError, OSError) as problem:  # a full disk, for example
                 raise RunError(str(problem)) from problem
             finally:
                 spark.stop()
@@ -177,9 +177,9 @@ class LiveRun:
             running.stop()
 
     def _look_after(self, running: RunningApp, actuator: SparkActuator, journal: JournalFile) -> None:
-        """Start again what failed: its checkpoint knows where it was."""
+        """Restart what failed: its checkpoint knows where it was."""
         for name, why in actuator.stranded.items():
-            raise RunError(f"'{name}' cannot go on: {why}")
+            raise RunError(f"'{name}' cannot continue: {why}")
         changing = actuator.restating
         for name, why in running.failed().items():
             if name in changing:

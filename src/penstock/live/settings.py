@@ -45,7 +45,7 @@ class LiveSettings:
 
     def __post_init__(self) -> None:
         if self.minutes is not None and not (isfinite(self.minutes) and self.minutes > 0):
-            raise InputError(f"minutes {self.minutes}; a run takes some time")
+            raise InputError(f"minutes {self.minutes}; it must be positive")
         for what, value in (
             ("trigger", self.trigger_s),
             ("time between two tunings", self.retune_s),
@@ -61,7 +61,7 @@ class LiveSettings:
 
     @property
     def work(self) -> Path:
-        """What is needed to go on after a crash; absolute, as workers run elsewhere."""
+        """What is needed to resume after a crash; absolute, because workers run elsewhere."""
         return (self.out / "work").absolute()
 
 
@@ -117,7 +117,7 @@ def controller_for(
 
 
 def node_kinds(text: str) -> tuple[NodeKind, ...]:
-    """Node types as a command line names them: `NAME:SPEEDUP:PRICE[:SLOTS]`, separated by commas."""
+    """Node types as the command line names them: `NAME:SPEEDUP:PRICE[:SLOTS]`, separated by commas."""
     kinds: list[NodeKind] = []
     for word in (word.strip() for word in text.split(",") if word.strip()):
         name, *numbers = word.split(":")
@@ -127,7 +127,7 @@ def node_kinds(text: str) -> tuple[NodeKind, ...]:
                 raise ValueError
         except (ValueError, OverflowError) as problem:
             raise InputError(
-                f"node type '{word}': NAME:SPEEDUP:PRICE or NAME:SPEEDUP:PRICE:SLOTS is expected"
+                f"node type '{word}': give NAME:SPEEDUP:PRICE or NAME:SPEEDUP:PRICE:SLOTS"
             ) from problem
         if not (isfinite(speedup) and isfinite(price)):
             raise InputError(f"node type '{word}': speedup and price must be finite")

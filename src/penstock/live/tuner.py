@@ -1,6 +1,6 @@
 """The process that tunes beside a run: `python -m penstock.live.tuner FOLDER [MODULE:CLASS ...]`.
 
-It works out FOLDER/job.json; policies that are not part of Penstock are named, to be loaded.
+It works out FOLDER/job.json; policies from outside Penstock are named so that it can load them.
 """
 
 import os
@@ -30,7 +30,7 @@ def main(folder: Path, own_policies: Sequence[str]) -> None:
 
 
 def _end_with_the_run() -> None:
-    while os.read(0, 1):  # nothing comes; it returns when the process that began this is gone
+    while os.read(0, 1):  # no input ever comes; it returns when the parent process is gone
         pass
     os._exit(1)
 

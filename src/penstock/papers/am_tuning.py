@@ -1,4 +1,4 @@
-"""Figures 20-22 of Russo 2023: the tuned Application TunedCase against the naive one and random search."""
+"""Figures 20-22 of Russo 2023: the tuned Application Manager against the naive one and random search."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -46,8 +46,8 @@ SETTINGS = (
     "violations and 10 % reconfigurations allowed. Taxi trace: the first 50,000 slots are what was "
     "monitored, the first 400,001 the final run; all costs are mean prices of the final run.",
     "The world is the published one (--as-published): the figures were made with that code.",
-    "The Application TunedCase simulates a model made from measured service times (10,000 tuples per "
-    "operator); the final run uses the true ones. Its simulated Operator Managers are told the same wrong "
+    "The Application Manager simulates a model made from measured service times (10,000 tuples per "
+    "operator); the final run uses the true ones. Its simulated Operator Managers are given the same wrong "
     "model as the real ones.",
     "25 evaluations of 50,000 slots per phase, two rounds of Algorithm 4 at most; then the start and every "
     "candidate that was the best of its phase so far are simulated over the monitored rates eight times in a "
@@ -122,7 +122,7 @@ OTHER_CELLS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherResult:
-    """The final run under other requirements; Algorithm 4 where only the violations allowed differ."""
+    """The final run under other requirements; Algorithm 4 only where the allowed violations differ."""
 
     cell: TuningCell
     weights: Behaviour
@@ -131,7 +131,7 @@ class OtherResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """Behaviour in the final run, by who set bounds and weights."""
+    """Behaviour in the final run, by how bounds and weights were set."""
 
     cell: TuningCell
     naive: Behaviour
@@ -190,7 +190,7 @@ def monitored(application: Application, rng: Generator) -> list[ServiceSample]:
 
 
 class TunedCase:
-    """The Application TunedCase of one cell: what it knows, and the truth it does not."""
+    """The Application Manager of one cell: what it knows, and the truth it does not."""
 
     def __init__(self, cell: TuningCell, taxi: Floats) -> None:
         self.cell = cell
@@ -232,7 +232,7 @@ class TunedCase:
 
 
 def run_cell(cell: TuningCell, taxi: Floats) -> CellResult:
-    """Tune one application in every way and run the results."""
+    """Tune one application in every way and run it with the results."""
     me = TunedCase(cell, taxi)
     tuning_rng, weights_rng, random_rng = me.rngs
     bayesian = me.tuner(BayesianSearch())
@@ -283,7 +283,7 @@ def run_other(cell: TuningCell, taxi: Floats) -> OtherResult:
 
 
 def time_alone(cell: TuningCell, taxi: Floats) -> tuple[float, float, int]:
-    """Seconds and CPU seconds of one Algorithm 4 with nothing of ours beside it, and its evaluations."""
+    """Seconds and CPU seconds of one Algorithm 4 with nothing else of ours running, and its evaluations."""
     me = TunedCase(cell, taxi)
     began, began_cpu = time.perf_counter(), time.process_time()
     tuned = me.tuner(BayesianSearch(), stop_early=False).tune(me.evaluate, me.naive, me.rngs[0])
@@ -438,7 +438,7 @@ def _figures(result: CellResult) -> list[Claim]:
 
 
 def _summary_of_others(results: Sequence[CellResult], others: Sequence[OtherResult]) -> list[Claim]:
-    """Over all requirements, those of the cells above included, as the paper counts."""
+    """Over all requirements, including those of the cells above, as the paper counts them."""
     naive_of = {result.cell.setting: result.naive for result in results if result.cell.slo_s == 0.040}
     tuned = [(r.cell, b) for r in results for b in (r.weights, r.complete)]
     tuned += [(r.cell, b) for r in others for b in (r.weights, r.complete) if b is not None]

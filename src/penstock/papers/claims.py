@@ -11,7 +11,7 @@ from penstock.compiled import Floats
 class Claim:
     """One printed number beside ours.
 
-    `tolerance` is relative; 0 means every printed digit must be the same, and None that
+    `tolerance` is relative; 0 means that every printed digit must match, and None that
     nothing is claimed: the two are only shown side by side.
     """
 
@@ -70,12 +70,12 @@ class Chart:
     bars: bool = False
     log_y: bool = False
     whole_x: bool = False  # x counts something
-    marked_y: tuple[float, str] | None = None  # a value worth a line, and what it is
+    marked_y: tuple[float, str] | None = None  # a value that deserves a line, and what it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a reproduction gives."""
+    """What a reproduction found."""
 
     claims: Sequence[Claim]
     charts: Sequence[Chart] = ()
@@ -92,7 +92,7 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How a long reproduction tells how far it is."""
+    """How a long reproduction reports its progress."""
 
     of: Callable[[int], None]  # how many steps there are
     advance: Callable[[], None]  # one of them is done

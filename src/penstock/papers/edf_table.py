@@ -180,10 +180,10 @@ SETTINGS = (
     f"{_FLUCTUATION:.0%} from one 30 s interval to the next, local managers that rest for a minute after a "
     f"change. Means of {SEEDS} seeds. All measures leave out the first 30 minutes, as the paper's do, and "
     "all but downtime and the violations a bucket adds also two minutes after each change.",
-    f"Assumed, too, and chosen because the last effect needs it: service takes {COLD.factor:g} times as long "
+    f"Also assumed, because the last effect needs it: service takes {COLD.factor:g} times as long "
     f"for the first {COLD.seconds / 60:g} minutes. Worker processes start cold, and the paper leaves its "
     "first half hour out because of 'the initial system setup', but does not say what happened in it. "
-    "Without it every other effect is the same, and model-based with dear changes follows the first days "
+    "Without it every other effect is the same, and model-based with costly changes follows the first days "
     "(the row marked warm); docs/policies/token-bucket.md has other lengths and factors.",
 )
 
@@ -225,7 +225,7 @@ _COLUMNS = ("mean_ms", "median_ms", "p95_ms", "replicas", "downtime_pct", "viola
 
 
 def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
-    """Every row, and the effects the paper draws from them."""
+    """Every row, and the effects that the paper derives from them."""
     starts = [*((row, COLD) for row in _ROWS), (_WARM_ROW, WARM)]
     jobs = [(row, start, seed) for row, start in starts for seed in range(SEEDS)]
     progress.of(len(jobs))
@@ -310,7 +310,9 @@ def _effects(runs: dict[str, list[Metrics]]) -> list[Claim]:
     claims.append(claim("MB steady/last change", "<30", late, why))
     fewer = _mean(runs, "MB steady", "reconfigurations") / _mean(runs, "MB sparing", "reconfigurations")
     claims.append(
-        claim("MB steady over sparing/reconfigurations", "<0.5", fewer, "dearer changes, fewer of them")
+        claim(
+            "MB steady over sparing/reconfigurations", "<0.5", fewer, "more expensive changes, fewer of them"
+        )
     )
     return claims
 

@@ -132,7 +132,7 @@ def centralised_mdp(operators: int, sla_s: float, workload: GeneratedYear) -> Ce
 def centralised_learner(
     operators: int, sla_s: float, workload: GeneratedYear, *, told: bool, sweeps: Sweeps = OFTEN
 ) -> CentralisedLearner:
-    """RL+ if it is told the response-time model, RL if not."""
+    """RL+ if it is `told` the response-time model, RL if not."""
     problem = centralised_problem(operators, sla_s, workload)
     return CentralisedLearner(
         application=paper_application(operators),
@@ -216,7 +216,7 @@ def _result(violated: Ints, reconfigured: Ints, instances: Floats, scale: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionTimes:
-    """What deciding takes for so many operators, in seconds."""
+    """How long deciding takes for a number of operators, in seconds."""
 
     operators: int
     plan_s: float  # joint value iteration, once
@@ -225,7 +225,7 @@ class DecisionTimes:
 
 
 def decision_times(trace_per_min: Floats, *, slots: int = 20_000, repeats: int = 3) -> list[DecisionTimes]:
-    """Measured for one to four operators, the best of some repeats."""
+    """Measured for one to four operators, the best of several runs."""
     year = generated(trace_per_min, within=MIDPOINT, slots=slots)
 
     def seconds(work: Callable[[], object]) -> float:

@@ -66,14 +66,14 @@ _COLUMNS = ("avg_cost", "violations", "reconfigurations", "instances")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How what the paper leaves open is read."""
+    """One reading of what the paper leaves open."""
 
     name: str
     sla_s: float  # of three operators
     within: float
 
     def limit(self, operators: int) -> float:
-        """T_SLA of so many operators, to the millisecond: the same for each."""
+        """T_SLA for a number of operators, to the millisecond: the same share for each."""
         return round(self.sla_s / 3 * operators, 3)
 
 
@@ -148,7 +148,7 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
         reading: {policy: results[policy, 3, reading.sla_s, reading.within] for policy in PRINTED}
         for reading in READINGS
     }
-    times = decision_times(traces.taxi)  # with nothing of ours beside it
+    times = decision_times(traces.taxi)  # with nothing else of ours running
     progress.advance()
     claims = [
         *_checked(tables[CHECKED]["centralised MDP"]),
@@ -195,7 +195,7 @@ def _charts(
         Chart(
             title="Figure 2a: average cost during one simulated year",
             note=f"Three operators, {STATED.name}. Mean cost of all slots since the start, at the end of "
-            "every day; + is told the response-time model.",
+            "every day; + is given the response-time model.",
             x_title="days since start",
             y_title="average cost so far",
             series=[
@@ -217,7 +217,7 @@ def _charts(
             whole_x=True,
         ),
         Chart(
-            title="Where on the axis of T_SLA the printed cost lies",
+            title="Where the printed cost lies on the T_SLA axis",
             note="Three operators. At the printed T_SLA of 0.65 s every slot violates.",
             x_title="T_SLA, seconds",
             y_title="average cost of the centralised MDP",
@@ -232,7 +232,7 @@ def _charts(
             marked_y=(0.163, "printed: .163"),
         ),
         Chart(
-            title="What a decision takes by number of operators",
+            title="How long a decision takes, by number of operators",
             note="Measured here, the best of three runs of 20,000 slots: one decision of one agent, one of "
             "the centralised learner, which backs up joint states now and then, and joint value iteration, "
             "done once. Five replicas per operator.",
@@ -271,7 +271,7 @@ def _checked(result: YearResult) -> list[Claim]:
 
 
 def _table(reading: Reading, table: Mapping[str, YearResult]) -> list[Claim]:
-    """Table 1 beside ours: nothing is claimed, T_SLA being another than printed."""
+    """Table 1 beside ours: nothing is claimed, because T_SLA is not the printed one."""
     return [
         Claim(
             id=f"table-1/{reading.name}/{policy}/{column}",
@@ -382,7 +382,7 @@ def _growing_gap(results: Results) -> list[Claim]:
 
 
 def _axis(results: Results) -> list[Claim]:
-    """What other limits give, and where the printed cost of the MDP lies."""
+    """The costs under other limits, and where the MDP's printed cost lies."""
     claims = []
     for within, where in ((MIDPOINT, "midpoint"), (LOWER_EDGE, "lower edge")):
         costs = [results["centralised MDP", 3, sla_s, within].avg_cost for sla_s in SLA_AXIS_S]

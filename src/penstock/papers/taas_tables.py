@@ -15,7 +15,7 @@ from penstock.simulation.presets import WORKLOADS
 from penstock.simulation.result import SimulationResult
 from penstock.simulation.spec import OneOperator
 
-TAXI_SLOTS = 400_001  # the published runs stop there, well before the year is over
+TAXI_SLOTS = 400_001  # the published runs stop there, well before the end of the year
 COLUMNS = ("avg_cost", "violations_pct", "reconfigurations_pct", "resource_cost")
 
 SETTINGS = (
@@ -31,7 +31,7 @@ SETTINGS = (
     "Costs are normalised by the largest speedup of all ten types whatever the number offered; resources are "
     "charged before the decision of the slot; QL+PDS blends in the value of the state before the decision, "
     "not of the one after it as eq. (10) says.",
-    "QL+PDS+ is told a model that is wrong by chance, and the authors' draws are not known: each note says "
+    "QL+PDS+ is given a randomly wrong model, and the authors' draws are not known: each note says "
     "how far apart two means of ten runs may lie. By chance alone one or two of 24 cells would be further "
     "apart than that; four are outside the tolerance, so chance may not be all of it.",
 )
@@ -46,7 +46,7 @@ class Row:
     policy: str
     seeds: int
     tolerance: dict[str, float | None]  # of the average cost, by infrastructure
-    every_column: bool  # or the tolerance is for the average cost only
+    every_column: bool  # otherwise the tolerance applies to the average cost only
     note: str
 
 
@@ -160,7 +160,7 @@ def _note(printed: dict[str, str], row: Row, outcomes: Sequence[SimulationResult
 
 
 def _reference_results(traces: Traces) -> Iterator[_Pending]:
-    """What the published code gives where the paper prints only a figure: Taxi, 10 replicas."""
+    """What the published code yields where the paper shows only a figure: Taxi, 10 replicas."""
     heinze = "target .7, greedy; differs in a detail of the published update that its description leaves open"
     listed = (
         (

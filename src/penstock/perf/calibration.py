@@ -30,7 +30,7 @@ class ServiceSample:
             raise InputError(f"operator '{self.operator}': a sample of {self.tuples} tuples says nothing")
         if not (isfinite(self.mean_s) and self.mean_s > 0):
             raise InputError(
-                f"operator '{self.operator}': mean service time {self.mean_s} s; must be positive"
+                f"operator '{self.operator}': mean service time {self.mean_s} s; it must be positive"
             )
         if self.variance_s2 is not None and not (isfinite(self.variance_s2) and self.variance_s2 >= 0):
             raise InputError(
@@ -93,7 +93,9 @@ def _variance(operator: Operator, samples: Sequence[ServiceSample], mean: float)
             for sample, variance in within
         ) / sum(sample.tuples for sample, _ in within)
     if len(samples) < 2:
-        raise InputError(f"operator '{operator.name}': how much service times vary was not measured yet")
+        raise InputError(
+            f"operator '{operator.name}': the variance of service times has not been measured yet"
+        )
     # Where an interval has a single task, all it tells is a mean of n tuples: n (mean_n - mean)^2.
     return sum(between) / (len(samples) - 1)
 

@@ -51,7 +51,7 @@ def deployments(
     types = len(node_types)
     bits = max_replicas.bit_length()
     if types * bits > 62:
-        raise InputError(f"{types} node types with {max_replicas} replicas: too many deployments to name")
+        raise InputError(f"{types} node types with {max_replicas} replicas: too many deployments to number")
     speedup = frozen_floats([t.speedup for t in node_types])
     price = frozen_floats([t.price for t in node_types])
     enumerated = comb(types + max_replicas, types) - 1 <= enumerate_up_to

@@ -82,7 +82,7 @@ class JointQueues(NamedTuple):
 
 
 def reference_limit(application: Application, objective: Objective) -> float:
-    """The limit that stands for all: the one for every path, or else the tightest."""
+    """The limit that counts for all: the one for every path, or else the tightest."""
     limits = [objective.for_path(path) for path in application.paths]
     return min(limits) if objective.response_time_s is None else objective.response_time_s
 

@@ -46,7 +46,7 @@ def naive_shares(application: Application, objective: Objective) -> dict[str, fl
 
     Spare latency goes to operators in proportion to what they have (line 5). All bounds
     that may still grow do so by one common factor until a path is used up; its operators
-    then stay, and the others go on. So every path that ends with latency to spare has
+    then stay, and the others keep growing. So every path that ends with latency to spare has
     only operators that another, used-up path holds back, and no path exceeds its limit.
     """
     bounds = equal_shares(application, objective)

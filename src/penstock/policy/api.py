@@ -26,7 +26,7 @@ class OperatorPolicy(Protocol[M]):
 
 
 class ApplicationPolicy(Protocol[M]):
-    """Grants or refuses what Operator and Node Managers ask for, from the view of the whole application.
+    """Grants or refuses what Operator and Node Managers ask for, with a view of the whole application.
 
     Every request gets an answer; a refusal says why. One that decides for the operators itself
     refuses what they ask for and grants requests of its own. Pure, like `OperatorPolicy`.

@@ -78,7 +78,7 @@ _uncached_step_with = compiled_uncached(_step_with)
 
 
 class InPlace(Generic[K]):
-    """A memory given to a loop that never goes back: every step writes into it.
+    """The memory of a loop that never goes back: every step writes into it.
 
     The machine code for its types and the generator are looked up once, not at every step.
     """
@@ -92,7 +92,7 @@ class InPlace(Generic[K]):
         self._generator: OpenGenerator | None = None
 
     def become(self, memory: K) -> None:
-        """Go on with another memory, one that has grown for instance."""
+        """Continue with another memory, for instance one that has grown."""
         if memory is not self.memory:
             self.memory, self._code = memory, _code_for(memory)
 
@@ -113,12 +113,12 @@ _HELD = Hold(UNEXPLAINED)
 
 
 def is_compiled(memory: Any) -> bool:
-    """Whether a compiled step works on it: then all that it changes is in its arrays."""
+    """Whether a compiled step works on it: then everything that changes is in its arrays."""
     return type(memory) in _STEPS
 
 
 def copied(memory: K) -> K:
-    """A memory of its own: what can be written is copied, what is read-only is shared."""
+    """A separate memory: writable arrays are copied, read-only ones shared."""
 
     def own(part: Any) -> Any:
         if isinstance(part, np.ndarray):
@@ -129,7 +129,7 @@ def copied(memory: K) -> K:
 
 
 def _rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:
-    """A NamedTuple with every field changed; the very same one where nothing did."""
+    """A NamedTuple with every field mapped; the very same object where nothing changed."""
     if not isinstance(part, tuple):
         return part
     fields = [change(field) for field in part]
@@ -138,7 +138,7 @@ def _rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def with_other_nodes(memory: K, old: Deployments, new: Deployments) -> K:
-    """The same memory with other news of the nodes: prices or speeds that changed at run time."""
+    """The same memory with new prices or speeds of the nodes, which changed at run time."""
 
     def replaced(part: Any) -> Any:
         return new if part is old else _rebuilt(part, replaced)
@@ -163,11 +163,11 @@ def unmeasured(seen: OperatorObservation) -> list[str]:
 
 
 def mean_utilisation(seen: OperatorObservation, busiest: float) -> float:
-    """Over replicas, where each was measured; otherwise the busiest stands for all."""
+    """Over replicas, where each was measured; otherwise the busiest counts for all."""
     loads = seen.utilisation_by_replica
     if not loads or not all(is_measured(load, finite=True) for load in loads):
         return busiest
-    # Counted down from the busiest: the mean of replicas alike is theirs to the last digit.
+    # Counted down from the busiest, so that the mean of identical replicas is exact to the last digit.
     most = max(loads)
     return most - sum(most - load for load in loads) / len(loads)
 
@@ -191,16 +191,16 @@ class CompiledPolicy(Generic[K]):
         return f"at {seen.rate:.0f} t/s"
 
     def prepared(self, memory: K) -> K:
-        """The memory made ready for one more step: grown where it must, itself where it need not."""
+        """The memory made ready for one more step, grown if it has to be."""
         return memory
 
     def informed(self, memory: K, before: Deployments, after: Deployments) -> K:
-        """The memory once prices or speeds have changed; a policy that plans off-line ignores the news."""
+        """The memory once prices or speeds have changed; a policy that plans off-line ignores the change."""
         return with_other_nodes(memory, before, after)
 
     def in_place(self, memory: K, *, explains: bool) -> K | InPlace[K]:
         """The memory for a loop that never goes back to it."""
-        own = type(self).decide is not CompiledPolicy.decide  # it may count on a memory of its class
+        own = type(self).decide is not CompiledPolicy.decide  # it can rely on a memory of its class
         return memory if own else InPlace(memory, explains=explains)
 
     @cached_property

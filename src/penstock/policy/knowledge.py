@@ -1,7 +1,7 @@
-"""What a policy may be told when it is built: its fields are filled from here by name.
+"""What a policy can be given when it is built: its fields are filled in from here by name.
 
 A policy says what it needs by naming it: a field `service_time_s` gets the operator's service
-time, `problem` its decision process, `node_types` the node types on offer. Whoever builds
+time, `problem` its decision process, `node_types` the node types on offer. The builder of
 policies (`control.build` from measurements, `simulation` from what is simulated) makes one of
 these values, and the registry does the rest.
 """
@@ -33,7 +33,7 @@ class OperatorKnowledge:
     max_response_time_s: float  # the bound it is to stay within
     weights: Weights  # of its own costs
     cost_scale: float  # the price that counts as 1
-    levels: int  # of the arrival rate that learners tell apart
+    levels: int  # of the arrival rate that learners distinguish
     max_rate: float  # tuples/s at the top of the highest level
     rates: Floats  # loads it will meet, or is likely to meet
     training: Floats  # loads a planner may learn transitions from
@@ -80,7 +80,7 @@ class ApplicationKnowledge:
     max_rate: float  # of the source, at the top of the highest level
     interval_s: float  # between two rounds
     levels: int = 30
-    delays_s: Mapping[str, float] = field(default_factory=dict)  # that neither load nor nodes change
+    delays_s: Mapping[str, float] = field(default_factory=dict)  # constant, whatever load and nodes
     as_published: bool = False
 
     @property
@@ -90,7 +90,7 @@ class ApplicationKnowledge:
 
     @property
     def queueing_objective(self) -> Objective:
-        """What constant delays leave of every path's limit."""
+        """What remains of every path's limit after constant delays."""
         # Delays are checked before they are subtracted: they may leave less than nothing.
         fastest = max(node_type.speedup for node_type in self.node_types)
         check_objective(self.application, self.objective, fastest=fastest, delays_s=self.delays_s)
@@ -99,4 +99,4 @@ class ApplicationKnowledge:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NodeKnowledge:
-    """A node, as its Node Manager may know it: nothing beforehand."""
+    """A node, as its Node Manager may know it: nothing in advance."""

@@ -1,8 +1,8 @@
 """What a compiled policy has learned, as named arrays: to be saved, and put back into a fresh memory.
 
-A memory also holds what its policy was told (deployments, costs, parameters) as read-only
-arrays that are shared, and recognised, by identity. A copy of a whole memory, by pickle
-say, would carry strangers in their place: compiled again, and deaf to new prices.
+A memory also holds what its policy was given (deployments, costs, parameters) as read-only
+arrays that are shared, and recognised, by identity. A copy of a whole memory, say by pickle,
+would hold other arrays in their place: it would be compiled again and miss new prices.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def learned(memory: tuple[Any, ...] | Mapping[str, Any]) -> Learned:
 
 
 def with_learned(fresh: K, saved: Mapping[str, npt.NDArray[Any]]) -> K:
-    """A fresh memory of the same policy, knowing what was saved."""
+    """A fresh memory of the same policy with what was saved."""
     missing = set(learned(fresh)) ^ set(saved)
     if missing:
         raise InputError(f"saved memory: '{sorted(missing)[0]}' does not fit {type(fresh).__name__}")

@@ -2,7 +2,7 @@
 
     patience: Annotated[int, Param("calm intervals before a replica goes", at_least=1)] = 10
 
-The type, the default, one line of help and the bounds stand there and nowhere else. A field
+The type, the default, one line of help and the bounds are stated there and nowhere else. A field
 whose type is itself a dataclass with such fields (`LearningRates`) brings its own.
 """
 
@@ -35,7 +35,7 @@ class Param:
 
 
 class _Usual:
-    """Stands where a parameter's default is worked out when the policy is built."""
+    """Marks a parameter whose default is worked out when the policy is built."""
 
     def __repr__(self) -> str:
         return "worked out"
@@ -60,14 +60,14 @@ class Parameter:
 
     @property
     def bounds(self) -> str:
-        """The values allowed, in words; nothing where all are."""
+        """The values allowed, in words; empty where all are."""
         limits = (
             ("at least", self.declared.at_least),
             ("above", self.declared.above),
             ("at most", self.declared.at_most),
             ("below", self.declared.below),
         )
-        return ", ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
+        return " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
 
     def parsed(self, text: str) -> Value:
         """The value a command line gives."""
@@ -99,7 +99,8 @@ class Parameter:
             raise InputError(f"{self.name}={value!r}: {_ARTICLE[self.kind]} is expected")
         if isinstance(value, int | float):
             if not isfinite(value):
-                limits = ", ".join(filter(None, ("finite", self.bounds)))
+                between = ", " if " and " in self.bounds else " and "
+                limits = between.join(filter(None, ("finite", self.bounds)))
                 raise InputError(f"{self.name}={value:g}: it must be {limits}")
             if not self._allows(value):
                 raise InputError(f"{self.name}={value:g}: it must be {self.bounds}")
@@ -120,7 +121,7 @@ _ARTICLE = {bool: "yes or no", int: "a whole number", float: "a number", str: "a
 
 @cache
 def parameters_of(policy: type) -> tuple[Parameter, ...]:
-    """The parameters of a policy's class, in the order of its fields."""
+    """The parameters of a policy's class, in field order."""
     if not is_dataclass(policy):
         return ()
     hints = get_type_hints(policy, include_extras=True)
@@ -142,7 +143,7 @@ def parameters_of(policy: type) -> tuple[Parameter, ...]:
 def _kind(policy: type, name: str, hint: Any) -> type:
     options = [option for option in get_args(hint) or (hint,) if option is not NoneType]
     if len(options) != 1 or options[0] not in _ARTICLE:
-        raise TypeError(f"{policy.__name__}.{name}: a parameter is a bool, an int, a float or a str")
+        raise TypeError(f"{policy.__name__}.{name}: a parameter must be a bool, an int, a float or a str")
     kind: type = options[0]
     return kind
 
@@ -171,7 +172,7 @@ def with_parameters(policy: type, values: Values) -> dict[str, Any]:
 
 
 def checked_values(owner: str, parameters: Mapping[str, Parameter], values: Values) -> dict[str, Value]:
-    """Values by name, each of its type and within its bounds; a wrong name is told with the nearest."""
+    """Values by name, each of its type and within its bounds; an error names the nearest."""
     for name in values:
         if name not in parameters:
             raise unknown_parameter(owner, name, parameters)

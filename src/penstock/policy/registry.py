@@ -1,13 +1,13 @@
-"""Every policy by name, from the one entry that stands beside its code.
+"""Every policy by name, from the one entry beside its code.
 
     @operator_policy("patient", has_bounds=True)
     @dataclass(frozen=True, kw_only=True)
     class Patient: ...
 
 The command line and its help, the journal, sweeps, the contract tests and the tables of the
-docs read what stands here; nobody else lists policies. Built-in ones are found by importing
+docs read this registry; nothing else lists policies. Built-in ones are found by importing
 the modules of `policy.operator`, `policy.application` and `policy.node`; those of installed
-packages through the entry-point group `penstock.policies`; a class of the user's own is loaded by
+packages through the entry-point group `penstock.policies`; a user's own class is loaded by
 `module:Class`, but only where a person asks for it: a name in a file never imports code.
 """
 
@@ -40,7 +40,7 @@ T = TypeVar("T", bound=type)
 
 
 class Level(Enum):
-    """Who a policy decides for."""
+    """What a policy decides for."""
 
     OPERATOR = "operator"
     APPLICATION = "application"
@@ -48,18 +48,18 @@ class Level(Enum):
 
     @property
     def word(self) -> str:
-        """As messages call such a policy."""
+        """What messages call such a policy."""
         return "policy" if self is Level.OPERATOR else f"{self.value} policy"
 
     @property
     def method(self) -> str:
-        """What such a policy does, by which one without an entry is recognised."""
+        """The method by which a policy without an entry is recognised."""
         return {"operator": "decide", "application": "grant", "node": "propose"}[self.value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """Facts about a policy that others have to know."""
+    """Facts about a policy that other code acts on."""
 
     chance: bool = False  # what it does depends on the seed
     needs_model: bool = False  # its operators must have been measured before its first decision
@@ -71,7 +71,7 @@ class Traits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One name, what it stands for, and what can be said of it without building it."""
+    """One name, what it stands for, and what is known about it without building it."""
 
     name: str
     level: Level
@@ -106,7 +106,7 @@ class Entry:
         return f"{self.level.word} '{self.name}'"
 
     def build(self, known: OperatorKnowledge | ApplicationKnowledge | NodeKnowledge, values: Values) -> Any:
-        """The policy for what is known, with these parameters instead of its defaults."""
+        """The policy, built from what is known, with these parameters instead of its defaults."""
         published = self.published if getattr(known, "as_published", False) else {}
         chosen = self.checked({**published, **values})
         usual: Callable[[Any], dict[str, Any]] | None = getattr(self.policy, "usual", None)
@@ -132,7 +132,7 @@ class Entry:
                 told[one.name] = getattr(known, one.name)
             elif one.default is MISSING and one.default_factory is MISSING:
                 raise InputError(
-                    f"{self.owner}: nothing is known to fill its field '{one.name}'; make it a Param, give "
+                    f"{self.owner}: nothing known fills its field '{one.name}'; make it a Param, give "
                     f"it a default, or name it after a field of {type(known).__name__}"
                 )
         return told
@@ -155,7 +155,7 @@ def operator_policy(
     unbound_by: str | None = None,
     published: Values | None = None,
 ) -> Callable[[T], T]:
-    """Enter the class of an operator policy under its name, or names with the fields each decides."""
+    """Register the class of an operator policy under its name, or under names that each fix some fields."""
     traits = Traits(chance=chance, needs_model=needs_model, has_bounds=has_bounds, unbound_by=unbound_by)
     return _entering(Level.OPERATOR, names, traits, published)
 
@@ -163,13 +163,13 @@ def operator_policy(
 def application_policy(
     names: Names, *, needs_model: bool = False, decides_itself: bool = False, tunes: bool = False
 ) -> Callable[[T], T]:
-    """Enter the class of an application policy."""
+    """Register the class of an application policy."""
     traits = Traits(needs_model=needs_model, decides_itself=decides_itself, tunes=tunes, chance=tunes)
     return _entering(Level.APPLICATION, names, traits, None)
 
 
 def node_policy(name: str) -> Callable[[T], T]:
-    """Enter the class of a node policy."""
+    """Register the class of a node policy."""
     return _entering(Level.NODE, name, Traits(chance=True), None)
 
 
@@ -180,7 +180,7 @@ def _entering(level: Level, names: Names, traits: Traits, published: Values | No
         for name, fixed in variants.items():
             there = _entries[level].get(name)
             if there is not None and _place(there.policy) != _place(policy):
-                raise InputError(f"{level.word} '{name}': {_place(there.policy)} has that name already")
+                raise InputError(f"{level.word} '{name}': {_place(there.policy)} already has that name")
             _entries[level][name] = Entry(
                 name=name, level=level, policy=policy, traits=traits, fixed=fixed, published=published or {}
             )
@@ -230,7 +230,7 @@ def load(level: Level, name: str) -> Entry:
 
 
 def known_as(level: Level, policy: str | type) -> Entry:
-    """The entry of a policy that a program names, or whose class it has in hand."""
+    """The entry of a policy that a program gives by name or as a class."""
     if isinstance(policy, str):
         return load(level, policy)
     for one in _entries[level].values():
@@ -240,7 +240,7 @@ def known_as(level: Level, policy: str | type) -> Entry:
 
 
 def load_any(name: str) -> Entry:
-    """The same for a class of any level, in a process that is told only its name."""
+    """The same for a class of any level, in a process that is given only its name."""
     problems: list[InputError] = []
     for level in Level:
         try:
@@ -255,7 +255,7 @@ def load_any(name: str) -> Entry:
 
 
 def _enter_as(level: Level, name: str, policy: type) -> Entry:
-    """A class under a name of its own; without an entry it is taken to depend on chance."""
+    """A class under its own name; without an entry it is assumed to depend on chance."""
     own = next((one for one in _entries[level].values() if one.policy is policy), None)
     if own is None and not callable(getattr(policy, level.method, None)):
         raise InputError(f"{level.word} '{name}': {policy.__name__} has no method '{level.method}'")
@@ -280,7 +280,7 @@ def _discover(level: Level) -> None:
 
 
 def _discover_installed() -> None:
-    """Policies that installed packages bring; one that cannot be imported is left out."""
+    """Policies from installed packages; one that cannot be imported is left out."""
     with _lock:
         if _installed:
             return

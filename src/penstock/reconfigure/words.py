@@ -1,7 +1,7 @@
 """What is said while an operator is reconfigured: events, commands, and where the conversation stands.
 
 In words of no engine: a query is whatever runs an operator and can be stopped and started, and
-its checkpoint what it needs to go on where it was. The names of events and commands are those
+its checkpoint what it needs to continue where it was. The names of events and commands are those
 of the journal.
 """
 
@@ -252,7 +252,7 @@ class ReleaseNode:
 
 @dataclass(frozen=True, slots=True)
 class StopQuery:
-    """Stop the query where it can go on later. -> Stopped"""
+    """Stop the query where it can continue later. -> Stopped"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ HEADER = ("policy", "cost", "late %", "changed %", "resources", "replicas")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyResults:
-    """What one policy measured, a value per seed, and one of its runs to look at."""
+    """One policy's results, a value per seed, and one of its runs to look at."""
 
     policy: str
     avg_cost: tuple[float, ...]
@@ -64,7 +64,7 @@ def comparison_page(results: Sequence[PolicyResults], rates: Floats, *, title: s
     page.paragraph(
         "Cost is the average over slots and weighs violations (slots that were late), resources and "
         "reconfigurations (slots in which replicas changed) as the objective says; "
-        "± is the half-width of a 95 % interval over seeds. Policies without one do not depend on the seed."
+        "± is the half-width of a 95 % interval over seeds. Policies without ± do not depend on the seed."
     )
     page.heading("Cost so far")
     page.paragraph(

@@ -1,4 +1,4 @@
-"""The plots of a comparison: what it cost, what ran, and what was traded for what."""
+"""The plots of a comparison: cost, replicas, and the trade-off between them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from penstock.compiled import Floats
 from penstock.domain.trace import SLOTS_PER_DAY
 from penstock.papers.claims import Chart
 
-# Okabe and Ito's palette without its yellow: told apart by colour-blind readers, and on white.
+# Okabe and Ito's palette without its yellow: colour-blind readers can distinguish it, also on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 DASHES = ("solid", "dash", "dot")
 _POINTS = 1200
 _DAYS_SHOWN = 7
-_MARKED_POINTS = 12  # lines of no more points show them
+_MARKED_POINTS = 12  # lines with no more points than this show them
 _COST_TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 
 
@@ -166,7 +166,7 @@ def printed_against_measured(groups: Mapping[str, Sequence[tuple[str, float, flo
             marker={"color": _style(index)[0], "size": 9, "line": {"color": "white", "width": 1}},
             hovertemplate="%{text}<br>printed %{x}<br>measured %{y:.4f}<extra></extra>",
         )
-    # A narrow range would hold one of the round values at most: leave it to the library.
+    # A narrow range would hold at most one of the round values: leave it to the library.
     ticks = _COST_TICKS if ends[1] > 5 * ends[0] else None
     figure.update_xaxes(title="average cost, printed", type="log", tickvals=ticks)
     figure.update_yaxes(title="average cost, measured", type="log", tickvals=ticks)

@@ -1,4 +1,4 @@
-"""One self-contained page: text, tables and plots, nothing fetched from anywhere."""
+"""One self-contained page: text, tables and plots, nothing fetched from elsewhere."""
 
 from collections.abc import Sequence
 from html import escape

@@ -1,4 +1,4 @@
-"""The page of a live run: load, response time against the objective, replicas, and what was decided why."""
+"""The page of a live run: load, response time against the objective, replicas, and decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -51,7 +51,7 @@ def over_time(rows: Sequence[Row], objective_s: float) -> go.Figure:
             x=at,
             y=[row[name] for row in rows],
             name={"response_time_s": "response, mean", "response_time_p95_s": "response, p95"}[name],
-            mode="lines+markers",  # an interval between two that have no sample is still seen
+            mode="lines+markers",  # an interval between two without a sample is still visible
             line={"color": COLOURS[0], "dash": dash},
             marker={"size": 4},
             row=2,

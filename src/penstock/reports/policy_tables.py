@@ -1,4 +1,4 @@
-"""Tables of policies and their parameters, from their entries: for the docs, which a test holds to them."""
+"""Tables of policies and their parameters, from their entries, for the docs; a test compares them."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -11,7 +11,7 @@ BEGIN, END = "<!-- from the registry: {name} -->", "<!-- end -->"
 
 
 def policy_table(level: Level) -> str:
-    """Names, what they are, what is true of them and what can be set, as Markdown."""
+    """Names, descriptions, traits and parameters, as Markdown."""
     rows = [
         f"| {_names(family)} | {family[0].title} | {_traits(family)} | {_settable(family[0])} |"
         for family in _families(level)
@@ -20,13 +20,13 @@ def policy_table(level: Level) -> str:
 
 
 def short_table(level: Level) -> str:
-    """Names and what they are."""
+    """Names and descriptions."""
     rows = [f"| {_names(family)} | {family[0].title} |" for family in _families(level)]
     return "\n".join(("| Names | What it is |", "|---|---|", *rows))
 
 
 def parameter_table(level: Level) -> str:
-    """Every parameter with its default and what is allowed."""
+    """Every parameter with its default and allowed values."""
     rows = [
         f"| {_names(family)} | `{one.name}` | {one.help} | {_default(family[0], one)} | {one.bounds} |"
         for family in _families(level)
@@ -45,7 +45,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def with_tables(text: str) -> str:
-    """A document with what stands between its markers made anew."""
+    """A document with the text between its markers regenerated."""
     for name, table in TABLES.items():
         begin = BEGIN.format(name=name)
         if begin in text:

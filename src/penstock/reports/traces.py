@@ -1,4 +1,4 @@
-"""Traces side by side, a synthetic one and the real one for instance: figures as a table, and plots."""
+"""Traces side by side, for instance a synthetic one and the real one: a table of figures, and plots."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,7 +26,7 @@ def traces_page(traces: Sequence[Described]) -> str:
         ("A week", _week),
         ("The mean day", _mean_day),
         ("From day to day", _daily),
-        ("How often how much", _distribution),
+        ("How often each rate occurs", _distribution),
         ("How long a rate is remembered", _memory),
     ):
         page.heading(title)
@@ -76,7 +76,7 @@ def _lines(
 
 
 def _middle(rates: Floats, length: int) -> Floats:
-    """Slots from the middle of a trace, from a whole week on, so that days of the week agree."""
+    """Slots from the middle of a trace, starting at a whole week, so that days of the week agree."""
     start = max(rates.size // 2 // _WEEK * _WEEK, 0)
     return rates[start : start + length]
 
@@ -132,7 +132,7 @@ def _against(values: Floats, per_unit: float) -> tuple[Floats, Floats]:
 
 
 def _means(values: Floats, width: int) -> Floats:
-    """Of every `width` slots; the incomplete rest is left out, unless there is nothing else."""
+    """Means of every `width` slots; an incomplete rest is left out, unless there is nothing else."""
     whole = values[: values.size // width * width]
     means: Floats = whole.reshape(-1, width).mean(axis=1) if whole.size else values
     return means

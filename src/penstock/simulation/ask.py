@@ -1,4 +1,4 @@
-"""Simulations as a Python program asks for them: keywords in, one of the closed set out."""
+"""Simulations as a Python program asks for them: keywords in, a specification out."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def simulation_of(
     for name in given:
         if name not in kind.__dataclass_fields__:
             known = ", ".join(field for field in kind.__dataclass_fields__ if field != "operator_policy")
-            raise InputError(f"simulate: '{name}' does not apply here; what does: {known}")
+            raise InputError(f"simulate: '{name}' does not apply here; these do: {known}")
     return kind(**given)
 
 
@@ -67,7 +67,7 @@ def compared(
     with_history: bool,
     **settings: Any,
 ) -> dict[str, list[SimulationResult]]:
-    """Results by policy, one for each seed where there is chance, the cheapest policy first."""
+    """Results by policy, one per seed where the policy is random, the cheapest policy first."""
     from dataclasses import replace
 
     slots = _rates(rates)

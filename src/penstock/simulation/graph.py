@@ -1,4 +1,4 @@
-"""Simulating a graph of operators that each have a manager and nobody above them."""
+"""Simulating a graph of operators that each have a manager, with none above them."""
 
 import time
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from penstock.simulation.truth import SLOT_S, Truth, first_deployment
 def run_graph(
     spec: OperatorGraph, rates: Floats, training: Floats, *, with_history: bool = False
 ) -> SimulationResult:
-    """Simulate every operator of an application, each on its own."""
+    """Simulate every operator of an application, each by itself."""
     application = application_entry(spec.application).graph(spec.max_replicas)
     return simulated_graph(spec, application, rates, training, with_history=with_history)
 

@@ -1,4 +1,4 @@
-"""Computing nodes for simulated applications: so many of every type, with room and distances."""
+"""Computing nodes for simulated applications: a number of every type, with room and distances."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,10 +20,12 @@ class Hosts:
 
     def __post_init__(self) -> None:
         if self.per_type < 1 or self.slots < 1:
-            raise InputError(f"hosts {self.per_type}:{self.slots}: at least one node, and room for a replica")
+            raise InputError(
+                f"hosts {self.per_type}:{self.slots}: give at least one node with room for a replica"
+            )
         if not 0 <= self.delay_s < inf:
             raise InputError(
-                f"hosts: a delay of {1000 * self.delay_s:g} ms; it cannot be negative or endless"
+                f"hosts: a delay of {1000 * self.delay_s:g} ms; it must be finite and not negative"
             )
 
 
@@ -33,7 +35,7 @@ def hosts_of(text: str) -> Hosts:
         per_type, slots, delay_ms = text.split(":")
         numbers = int(per_type), int(slots), float(delay_ms)
     except ValueError:
-        raise InputError(f"hosts '{text}': NODES:SLOTS:MS, as in 4:8:5") from None
+        raise InputError(f"hosts '{text}': give NODES:SLOTS:MS, as in 4:8:5") from None
     return Hosts(per_type=numbers[0], slots=numbers[1], delay_s=numbers[2] / 1000)
 
 

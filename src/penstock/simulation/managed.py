@@ -2,7 +2,7 @@
 
 A reconfiguration pauses the application; what arrives meanwhile, and what an overloaded
 application cannot take, waits at the source (`runtimes/sim/application.py`). The papers' managers
-know no safety chain, so it is off.
+have no safety chain, so it is off.
 """
 
 import time
@@ -38,7 +38,7 @@ from penstock.simulation.spec import ManagedApplication
 from penstock.simulation.truth import SLOT_S, TRAINING_SLOTS, Truth, first_deployment
 from penstock.training.tuning import chosen_by_simulation
 
-MONITORED_SLOTS = 50_000  # at most, of the training trace, that a manager which tunes simulates
+MONITORED_SLOTS = 50_000  # most slots of the training trace that a tuning manager simulates
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,13 +97,13 @@ def ready(spec: ManagedApplication, rates: Floats, training: Floats) -> Ready:
     where = scenario(spec.infrastructure, spec.variant)
     hosts = None if spec.hosts is None else network(spec.hosts, where.infrastructure.node_types, spec.seed)
     names = () if hosts is None else tuple(node.name for node in hosts.nodes)
-    # The network's chance first, then that of placing, then every node's: results hang on the order.
+    # The network's generator first, then the one for placing, then every node's: results depend on the order.
     network_rng, *node_rngs = np.random.default_rng([spec.seed, len(names)]).spawn(len(names) + 2)
     managers = _managers(world)
     truth = replace(world.truth, weights=managers.weights)
     controller, memory = build_controller(managers, truth, nodes=names)
     chance = dict(zip((PLACING, *names), node_rngs, strict=True))
-    # An operator without a manager has no chance of its own: its replicas are placed by PLACING.
+    # An operator without a manager has no generator of its own: its replicas are placed by PLACING.
     operators = {
         name: rng for name, rng in world.decision_rngs.items() if name in controller.managers.operators
     }
@@ -129,7 +129,7 @@ def run_managed(
 def played(simulated: SimulatedApplication, controller: Controller, memory: ControllerMemory) -> Floats:
     """Run the loop to the end of the trace; returns replicas by node type, summed over the slots."""
     journal = Unwritten()
-    memory = in_place(controller, memory)  # nobody goes back, and nobody asks why
+    memory = in_place(controller, memory)  # the loop never goes back, and nobody reads reasons
     while not simulated.finished:
         memory = tick(controller, memory, simulated, journal, simulated)
     by_type: Floats = np.sum([slot.by_type for slot in simulated.played], axis=0, dtype=np.float64)
@@ -137,7 +137,7 @@ def played(simulated: SimulatedApplication, controller: Controller, memory: Cont
 
 
 def _managers(world: _World) -> ControllerSpec:
-    """Who decides, with bounds and weights tuned beforehand where the Application Manager does that."""
+    """Who decides, with bounds and weights tuned in advance if the Application Manager tunes."""
     spec = world.spec
     check_application_policy(
         spec.application_policy,
@@ -174,7 +174,7 @@ def _usual_bounds(world: _World) -> dict[str, float] | None:
 def tuned_configuration(world: _World) -> Configuration:
     """Algorithm 4 from the naive configuration, and a longer look at the best.
 
-    Constant delays are not for operators to shorten: what they leave is shared out, and an operator
+    Operators cannot shorten constant delays: what those leave is shared out, and an operator
     that has one gets it back on top of its share, because its response times contain it.
     """
     application, known = world.application, world.truth.of_application()

@@ -1,4 +1,4 @@
-"""Simulating one operator, whose speeds and prices may change on the way."""
+"""Simulating one operator, whose speeds and prices may change during the run."""
 
 import time
 
@@ -19,7 +19,7 @@ _NAME = "operator"
 
 
 def operator_of(spec: OneOperator, rates: Floats, training: Floats, seed: int) -> OperatorKnowledge:
-    """The operator a specification describes; `seed` draws what its policy gets wrong."""
+    """The operator a specification describes; `seed` draws the errors in its policy's model."""
     model_rng, _ = np.random.default_rng(seed).spawn(2)
     truth = Truth(setting=spec, rates=rates, training=training, rngs={_NAME: model_rng})
     return truth.of_operator(
@@ -82,7 +82,7 @@ def run_operator(
 
 
 def _stages(spec: OneOperator, known: OperatorKnowledge) -> list[tuple[int, Deployments]]:
-    """From which slot on which speeds and prices hold."""
+    """Which speeds and prices apply, and from which slot."""
     shifts = sorted((s for s in (spec.price_shift, spec.speed_shift) if s), key=lambda s: s.slot)
     stages = [(0, known.deployments)]
     others = np.arange(len(known.node_types)) < len(known.node_types) - 1

@@ -41,7 +41,7 @@ def run_all(
     with_history: bool = False,
     done: Callable[[SimulationResult], None] = lambda result: None,
 ) -> list[SimulationResult]:
-    """Simulate many; results come back in the order asked, `done` hears of each as it ends."""
+    """Simulate many; results come back in the order asked, `done` is called with each as it ends."""
 
     def one(job: Job) -> SimulationResult:
         spec, rates, training = job
@@ -52,6 +52,6 @@ def run_all(
     with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
         try:
             return list(pool.map(one, jobs))
-        except BaseException:  # an error or Ctrl-C ends what runs, not what waits
+        except BaseException:  # after an error or Ctrl-C, finish what runs and drop what waits
             pool.shutdown(cancel_futures=True)
             raise

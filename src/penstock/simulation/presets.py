@@ -29,7 +29,7 @@ class FirstReplica(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """Where the paper's text and the code behind its tables part ways."""
+    """Where the paper's text and the code behind its tables differ."""
 
     name: str
     charge_before: bool  # pay for the deployment before the decision instead of after it
@@ -37,7 +37,7 @@ class Variant:
     first_replica: FirstReplica
     old_b_speedups: bool  # ten types of B as before Table 1
     error_on_service_time: (
-        bool  # QL+PDS+ mistakes the service time, not the rate; no speed passes its neighbours'
+        bool  # QL+PDS+ gets the service time wrong, not the rate; no speed passes its neighbours'
     )
     ignore_speedups: bool  # DRS and Lohrmann as coded
     latency_at_source_rate: bool  # in a graph, every operator's response time at the source's rate
@@ -116,7 +116,7 @@ def published_first_replica(family: str, node_types: int, policy: str) -> FirstR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadPreset:
-    """Settings that go with a trace."""
+    """Settings that belong to a trace."""
 
     service_rate: float  # tuples/s of one replica on speedup 1
     max_rate: float  # tuples/s at the top of the highest level

@@ -29,7 +29,7 @@ class SimulationResult:
     replicas_by_type: tuple[float, ...]  # mean, after each decision
     seconds: float  # of the simulation loop
     history: History | None = None
-    downtime_pct: float | None = None  # of the time, where reconfigurations take any
+    downtime_pct: float | None = None  # of the time, where reconfigurations take time
     migrations: int | None = None  # where there are nodes to move between
 
     @property

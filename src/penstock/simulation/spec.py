@@ -30,7 +30,7 @@ MOST_LEVELS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """Prices or speeds that become different at a slot."""
+    """Prices or speeds that change at a slot."""
 
     slot: int
     factor: float
@@ -59,7 +59,7 @@ class Setting:
     first_replica: FirstReplica | None = None
 
     def __post_init__(self) -> None:
-        self.operator_policy.entry(Level.OPERATOR)  # a name or a parameter that is not there
+        self.operator_policy.entry(Level.OPERATOR)  # raises for an unknown name or parameter
         if self.max_replicas < 1:
             raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
         if not 0 < self.slo_s < inf:
@@ -69,7 +69,7 @@ class Setting:
         if not 0 < self.max_rate < inf:
             raise InputError(f"max_rate={self.max_rate:g}; it must be positive and finite")
         if not 1 <= self.levels <= MOST_LEVELS:
-            raise InputError(f"levels={self.levels}; from 1 to {MOST_LEVELS}")
+            raise InputError(f"levels={self.levels}; give 1 to {MOST_LEVELS}")
         if self.seed < 0:
             raise InputError(f"seed {self.seed}; it cannot be negative")
         family_and_count(self.infrastructure)
@@ -115,7 +115,7 @@ def _has_chance(operator_policy: Manager) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneOperator(Setting):
-    """A single operator, whose speeds and prices may change on the way."""
+    """A single operator, whose speeds and prices may change during the run."""
 
     service_rate: float = 180.0  # tuples/s of one replica on a node of speedup 1
     service_scv: float = 0.5
@@ -148,20 +148,20 @@ class _Application(Setting):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorGraph(_Application):
-    """Operators that each have a manager and nobody above them; changes take no time."""
+    """Operators that each have a manager, with none above them; changes take no time."""
 
     def __post_init__(self) -> None:
         _Application.__post_init__(self)
         if application_entry(self.application).delays_s:
             raise InputError(
-                f"application '{self.application}': runs under an application policy only, for its constant "
-                "delays; --application-policy grant-all leaves operators to themselves"
+                f"application '{self.application}': runs only under an application policy, because of its "
+                "constant delays; --application-policy grant-all leaves operators to themselves"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedApplication(_Application):
-    """An application under its Application Manager; a change pauses it, and replicas may have places."""
+    """An application under its Application Manager; a change pauses it, and replicas may have nodes."""
 
     application_policy: Manager
     pause_s: float = 10.0  # that a reconfiguration takes
@@ -172,10 +172,10 @@ class ManagedApplication(_Application):
         _Application.__post_init__(self)
         check_tunable(self.operator_policy, self.application_policy)
         if not 0 <= self.pause_s < inf:
-            raise InputError(f"pause of {self.pause_s:g} s; it cannot be negative or endless")
+            raise InputError(f"pause of {self.pause_s:g} s; it must be finite and not negative")
         if self.node_policy is not None:
             if self.hosts is None:
-                raise InputError("migrations: there are no nodes to move between; give hosts")
+                raise InputError("migrations: no nodes to move between; give hosts")
             self.node_policy.entry(Level.NODE)
 
     @property
@@ -184,7 +184,7 @@ class ManagedApplication(_Application):
 
     @property
     def depends_on_seed(self) -> bool:
-        if self.hosts is not None:  # they are scattered by chance
+        if self.hosts is not None:  # their positions are random
             return True
         chance = self.application_policy.entry(Level.APPLICATION).traits.chance
         return self.operators_decide and (chance or _has_chance(self.operator_policy))

@@ -1,7 +1,7 @@
 """A grid of experiments as independent cells, run anywhere, kept in one Parquet table as they finish.
 
 A cell is a complete specification and the trace it runs on; its name is a digest of both.
-The table holds finished cells only, so that starting again does the rest: what was
+The table holds finished cells only, so running again does what is missing: what was
 interrupted, and what failed. Which worker runs a cell, and when, changes nothing in it.
 """
 
@@ -104,7 +104,7 @@ def grid(
     max_replicas: Sequence[int],
     seeds: int,
 ) -> list[Cell]:
-    """Every combination; a policy without chance in it runs once."""
+    """Every combination; a policy that is not random runs once."""
     digest = workload.digest
     specs = [
         replace(

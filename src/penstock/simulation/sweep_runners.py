@@ -15,7 +15,7 @@ Results = Sequence[FinishedCell | FailedCell]
 
 
 def on_spark(spark: SparkSession, workloads: Mapping[str, SweptTrace], *, own: Sequence[str] = ()) -> Runner:
-    """A Spark job per chunk, as many at a time as there are cores, so that each can be kept when it ends.
+    """One Spark job per chunk, as many at a time as there are cores, so that each can be saved when it ends.
 
     `own` policies (`module:Class`) are loaded where cells run; a module of one file is sent along.
     """
@@ -31,7 +31,7 @@ def on_spark(spark: SparkSession, workloads: Mapping[str, SweptTrace], *, own: S
         try:
             task = context.parallelize([list(chunk)], 1)
             return task.flatMap(lambda cells: run_chunk(cells, shared.value, policies)).collect()
-        except Exception as problem:  # an executor lost for good: its cells failed, the others go on
+        except Exception as problem:  # an executor lost for good: its cells failed, the others continue
             return [FailedCell(cell=cell, error=in_one_line(problem)) for cell in chunk]
 
     def run(chunks: Sequence[Chunk]) -> Iterator[Results]:
@@ -46,7 +46,7 @@ def on_spark(spark: SparkSession, workloads: Mapping[str, SweptTrace], *, own: S
 
 
 def in_processes(workloads: Mapping[str, SweptTrace], *, workers: int, own: Sequence[str] = ()) -> Runner:
-    """The plain way, without Spark: what a sweep on Spark is measured against."""
+    """The simple way, without Spark: the baseline for a sweep on Spark."""
 
     def run(chunks: Sequence[Chunk]) -> Iterator[Results]:
         context = multiprocessing.get_context("spawn")
@@ -66,7 +66,7 @@ _remembered: dict[str, SweptTrace] = {}
 
 
 def _remember(workloads: dict[str, SweptTrace], own: tuple[str, ...], path: list[str]) -> None:
-    sys.path[:] = path  # a module of one's own is found where it was found before
+    sys.path[:] = path  # a user's own module is found where it was found before
     for name in own:
         load_any(name)
     _remembered.update(workloads)

@@ -1,4 +1,4 @@
-"""What managers of simulated operators are told: the truth, or a model that is wrong as a paper says."""
+"""What managers of simulated operators are given: the truth, or a model as wrong as a paper's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Truth:
     setting: Setting
     rates: Floats  # of the slots to simulate
     training: Floats  # slots a planner may learn transitions from
-    rngs: Mapping[str, Generator]  # by operator: for what a policy gets wrong about its model
+    rngs: Mapping[str, Generator]  # by operator: draws the errors in a policy's model
     application: Application | None = None
     objective: Objective | None = None  # of that application
     weights: Weights | None = None  # that managers decide by, where not the setting's
@@ -62,7 +62,7 @@ class Truth:
 
     def of_application(self) -> ApplicationKnowledge:
         if self.application is None or self.objective is None:
-            raise TypeError("an application is known where there is one")
+            raise TypeError("only an application's simulation knows its application")
         setting = self.setting
         return ApplicationKnowledge(
             application=self.application,
@@ -78,7 +78,7 @@ class Truth:
 
 
 def believed_model(known: OperatorKnowledge, variant: Variant, rng: Generator) -> BelievedModel:
-    """What QL+PDS+ is told (Russo 2023, sec. 6.2): service off by 5-10 %, speeds by up to 20 %."""
+    """What QL+PDS+ is given (Russo 2023, sec. 6.2): service off by 5-10 %, speeds by up to 20 %."""
     mean = known.service_time_s
     error = rng.choice([-1.0, 1.0]) * rng.uniform(0.05, 0.10)
     speedup = np.array([t.speedup for t in known.node_types])

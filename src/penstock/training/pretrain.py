@@ -34,7 +34,7 @@ K = TypeVar("K", bound=tuple[Any, ...])
 TRAINING_SLOTS = 3_000_000  # a second or two; fewer leave the tables of learners half empty
 _JOINT_SLOTS = 20_000
 _JUMPS = 0.01  # so that a learner has been in every state
-_LAST_DECISION = "last"  # of every learner: what its next update is about
+_LAST_DECISION = "last"  # of every learner: what its next update refers to
 
 
 def model_of(
@@ -69,7 +69,7 @@ def model_of(
 
 
 def specs_of(model: SystemModel, objective: Objective) -> tuple[OperatorSpec, ...]:
-    """What the managers of a measured application are told."""
+    """What the managers of a measured application are given."""
     return operator_specs(model.application, objective, source_rates=model.rates)
 
 
@@ -84,10 +84,10 @@ def pretrained(
     """The memory to start live with: every operator's policy after that many simulated slots.
 
     `controller` is what `build_controller(spec)` made. Of Application Managers the centralised learner is
-    trained, too, for fewer slots, because each costs more; what others remember stays, and safety's memory.
+    trained too, for fewer slots, because each costs more; other memories, safety's included, stay.
     """
     if not 1 <= slots <= TRAINING_SLOTS:
-        raise InputError(f"training slots {slots}; from 1 to {TRAINING_SLOTS}")
+        raise InputError(f"training slots {slots}; give 1 to {TRAINING_SLOTS}")
     trained = dict(memory.managers.operators)
     rngs = np.random.default_rng(seed).spawn(len(spec.operators))
     for one, rng in zip(spec.operators, rngs, strict=True):
@@ -143,7 +143,7 @@ def _trained(
 
 
 def _without_last(fresh: K, own: K) -> K:
-    """What was learned, less the last simulated decision: the first live interval does not follow from it."""
+    """What was learned, without the last simulated decision: live intervals do not follow from it."""
     before = learned(fresh)
     kept = {
         name: before[name] if name.split(".")[-1] == _LAST_DECISION else array

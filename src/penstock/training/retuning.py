@@ -1,7 +1,7 @@
-"""Tuning beside a running application: what to tune, whether it is time again, and the swap. All pure.
+"""Tuning beside a running application: what to tune, whether it is due, and the swap. All pure.
 
-Whoever runs the application (`live/background_tuning.py`) collects observations, has `tuned` worked out
-somewhere else meanwhile, and swaps the answer in between two rounds.
+`live/background_tuning.py`, beside the run, collects observations, has `tuned` computed in another
+process, and swaps the answer in between two rounds.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from penstock.runtimes.sim.graph import managed_operators, run_application
 from penstock.training.pretrain import model_of, pretrained, specs_of
 from penstock.training.tuning import chosen_by_simulation
 
-SLOTS = 20_000  # of an evaluation: what was monitored, over and over, because learners need time
+SLOTS = 20_000  # of an evaluation: what was monitored, repeated, because learners need time
 MOVED = 0.2  # by how much a rate or a service time must differ to be worth another tuning
 STAYS = "bounds and weights stay"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding:
-    """Who decides at a time, as a specification and as a controller, and what it remembers."""
+    """Who decides now, as a specification and as a controller, and what it remembers."""
 
     spec: ControllerSpec
     controller: Controller
@@ -42,7 +42,7 @@ def configuration_of(spec: ControllerSpec) -> Configuration:
 
 
 def is_tuned(spec: ControllerSpec) -> bool:
-    """Whether bounds and weights are other than the naive ones it started with."""
+    """Whether bounds and weights differ from the naive ones it started with."""
     return configuration_of(spec) != naive(spec.application, spec.objective)
 
 
@@ -74,7 +74,7 @@ def moved(before: ControllerSpec, now: ControllerSpec) -> str:
 
 
 def tuned(job: ControllerSpec) -> Retuned | Noted:
-    """Algorithm 4 on the model of a job: other bounds and weights and policies trained for them, or none."""
+    """Algorithm 4 on the model of a job: better bounds and weights and policies trained for them, or none."""
     rates = np.resize(np.array(job.source_rates), max(SLOTS, len(job.source_rates)))
     chosen = chosen_by_simulation(
         lambda chosen, over: _behaviour(_with(job, chosen), read_only(over)),
@@ -103,10 +103,10 @@ def tuned(job: ControllerSpec) -> Retuned | Noted:
 
 
 def swapped(now: Deciding, answer: Retuned, at_s: float) -> tuple[Retuned, Deciding]:
-    """Who decides from now on, and the entry that says so.
+    """Who decides from now on, and the journal entry that says so.
 
     Operator Managers start with what they learned for their new bounds and weights; what was
-    learned for the old ones has another meaning. Everything else goes on: safety, chance, paces.
+    learned for the old ones no longer applies. Everything else continues: safety, random generators, periods.
     """
     spec = retuned_spec(now.spec, answer)
     controller, _ = build_controller(spec)
@@ -118,7 +118,7 @@ def swapped(now: Deciding, answer: Retuned, at_s: float) -> tuple[Retuned, Decid
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Monitored:
-    """What managers are told in a simulation of what was monitored: just that."""
+    """What managers are given in a simulation of what was monitored: just that."""
 
     spec: ControllerSpec
     rates: Floats
@@ -144,7 +144,7 @@ def _behaviour(spec: ControllerSpec, rates: Floats) -> Behaviour:
 
 
 def _settings(spec: ControllerSpec) -> SelfTuning | None:
-    """The parameters of the manager that tunes, where that is the one there is."""
+    """The parameters of the Application Manager, if it tunes."""
     built = spec.application_policy.for_application(FromMeasurements(spec).of_application())
     return built if isinstance(built, SelfTuning) else None
 

@@ -1,4 +1,4 @@
-"""Bounds and weights chosen by simulation, beforehand or beside a run: the tuned Application Manager.
+"""Bounds and weights chosen by simulation, before or beside a run: the tuned Application Manager.
 
 Algorithm 4 (`policy/application/tuned.py`) over the monitored rates, then a longer look at
 the best over the same rates several times in a row.

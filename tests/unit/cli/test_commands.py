@@ -189,7 +189,7 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         ),
         (
             ["simulate", "--set", "threshold=1.5", "--policy", "threshold-c"],
-            "threshold=1.5: it must be above 0, below 1",
+            "threshold=1.5: it must be above 0 and below 1",
         ),
         (["simulate", "--application", "star"], "application 'star': unknown"),
         (
@@ -227,7 +227,7 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
             ["simulate", "--application", "diamond", "--pause-s", "5"],
             "--pause-s: nobody manages the application; give --application-policy",
         ),
-        (["simulate", "--application", "diamond", "--speed-change", "2@0.5"], "for single operators only"),
+        (["simulate", "--application", "diamond", "--speed-change", "2@0.5"], "to single operators only"),
         (
             [
                 "simulate",
@@ -244,7 +244,7 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
                 "--set",
                 "gamma=.9",
             ],
-            "policy 'ql' and application policy 'centralised-rl' have it; name one, as in ql.gamma=...",
+            "policy 'ql' and application policy 'centralised-rl' both have it; say which, as in ql.gamma=...",
         ),
         (["simulate", "--policy", "QL-PDS+"], "did you mean 'ql-pds-plus'?"),
         (["simulate", "--rate-change", "2@-0.1"], "slots count from 0"),
@@ -297,7 +297,7 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["compare", "--runtime", "moon"], "--runtime 'moon': choose sim or spark"),
         (["compare", "--runtime", "spark", "--policies", "nope"], "policy 'nope': unknown"),
         (["simulate", "--no-such-option"], "--no-such-option"),
-        (["compare", "--policies", ","], "--policies ',': name one at least"),
+        (["compare", "--policies", ","], "--policies ',': give at least one name"),
         (["compare", "--policies", "ql,nope"], "policy 'nope': unknown"),
         (["trace", "describe", "nowhere.txt"], "nowhere.txt: cannot read"),
         (["trace", "synth", "--out", "x.txt", "--slots", "0"], "slots=0"),
@@ -415,7 +415,7 @@ def test_a_finished_run_is_not_written_over(run: Run, tmp_path: Path) -> None:
     (tmp_path / "done" / "summary.json").write_text("{}")
     status, _, err = run("run", "paced", "--out", tmp_path / "done")
     assert status == 2
-    assert "a finished run is there" in err
+    assert "it holds a finished run" in err
 
 
 def test_help_teaches(run: Run) -> None:
@@ -547,8 +547,8 @@ def test_a_parameter_matters_where_operators_also_decide_with_nobody_above_them(
             ("--application", "diamond", "--hosts", "4:8:5"),
             "nobody manages the application; give --application-policy",
         ),
-        ((*_MANAGED, "--hosts", "4:8"), "hosts '4:8': NODES:SLOTS:MS"),
-        ((*_MANAGED, "--hosts", "0:8:5"), "hosts 0:8: at least one node"),
+        ((*_MANAGED, "--hosts", "4:8"), "hosts '4:8': give NODES:SLOTS:MS"),
+        ((*_MANAGED, "--hosts", "0:8:5"), "hosts 0:8: give at least one node"),
         ((*_MANAGED, "--hosts", "4:8:-1"), "a delay of -1 ms"),
         ((*_MANAGED, "--hosts", "4:8:inf"), "a delay of inf ms"),
         ((*_MANAGED, "--hosts", "1:1:5", "--infrastructure", "A:1"), "has room left"),
@@ -560,7 +560,7 @@ def test_a_parameter_matters_where_operators_also_decide_with_nobody_above_them(
         ((*_MANAGED, "--hosts", "4:8:5", "--node-policy", "sender"), "node policy 'sender': unknown"),
         (
             (*_MANAGED, "--hosts", "4:8:5", "--migrate-above", "1.5"),
-            "target_utilisation=1.5: it must be above 0, below 1",
+            "target_utilisation=1.5: it must be above 0 and below 1",
         ),
         (("--application", "top-routes"), "--application-policy grant-all"),
     ],
@@ -609,7 +609,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(
 
     monkeypatch.setattr("penstock.cli.screen.print_json", full)
     status, _, err = run("simulate", "--trace", trace, "--json")
-    assert (status, err) == (1, "penstock: cannot go on: No space left on device\n")
+    assert (status, err) == (1, "penstock: cannot continue: No space left on device\n")
 
 
 def test_a_history_does_not_overwrite_its_trace(run: Run, trace: Path) -> None:
@@ -626,7 +626,7 @@ def test_an_application_has_service_times_of_its_own(run: Run, tmp_path: Path) -
     assert run("simulate", "--application", "diamond", "--trace", unnamed, "--policy", "fixed")[0] == 0
     status, _, err = run("simulate", "--application", "diamond", "--service-rate", 10)
     assert status == 2
-    assert "service times of their own" in err
+    assert "their own service times" in err
 
 
 def test_a_change_late_in_a_short_run_is_in_it(run: Run, tmp_path: Path) -> None:
@@ -674,4 +674,4 @@ def test_replay_decides_a_journal_again_and_names_the_first_difference(run: Run,
     path.write_text("x\n")
     status, out, err = run("replay", path)
     assert (status, out) == (2, "")
-    assert err.startswith(f"penstock: journal {path}: line 1: no JSON")
+    assert err.startswith(f"penstock: journal {path}: line 1: not JSON")

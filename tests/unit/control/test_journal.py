@@ -113,7 +113,7 @@ orders = st.sampled_from((Pause(until_s=5.0), Override(operator="x", target=Repl
 def test_a_round_written_down_reads_as_it_was(entry: Ticked) -> None:
     line = encoded(entry)
     assert "\n" not in line
-    json.loads(line, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
+    json.loads(line, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert decoded(line) == entry
 
 
@@ -254,9 +254,9 @@ def test_what_was_not_measured_stays_unknown_and_saturation_stays_infinite() -> 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "no JSON"),
-        ("[]", "a JSON object is expected"),
-        ('{"kind":"Dream"}', "entry of kind 'Dream'; known are Header"),
+        ("{", "not JSON"),
+        ("[]", "it must be a JSON object"),
+        ('{"kind":"Dream"}', "entry of kind 'Dream'; known kinds: Header"),
         ('{"kind":"Noted","at_s":1}', "field 'text' is missing"),
         ('{"kind":"Noted","at_s":1,"text":"a","tone":"b"}', "unknown field 'tone'"),
         ('{"kind":"Noted","at_s":true,"text":"a"}', "Noted.at_s: True is not a float"),
@@ -274,9 +274,9 @@ def test_a_line_that_is_no_entry_says_what_is_wrong(line: str, message: str) -> 
 def test_a_torn_last_line_is_left_out_and_any_other_bad_line_named() -> None:
     good, torn = encoded(ENTRIES[-1]), encoded(ENTRIES[0])[:40]
     assert list(decoded_lines([f"{good}\n", torn])) == [ENTRIES[-1]]
-    with pytest.raises(InputError, match="line 2: no JSON"):
+    with pytest.raises(InputError, match="line 2: not JSON"):
         list(decoded_lines([f"{good}\n", f"{torn}\n", f"{good}\n"]))
-    with pytest.raises(InputError, match="line 1: no JSON"):
+    with pytest.raises(InputError, match="line 1: not JSON"):
         list(decoded_lines([f"{torn}\n"]))
 
 

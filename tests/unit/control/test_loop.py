@@ -268,7 +268,7 @@ def test_a_memory_of_another_controller_is_refused_by_name() -> None:
     kept = saved(simulated("ql", rates)[1])
     with pytest.raises(InputError, match="operator 'op': saved memory"):
         restored(simulated("ql-pds", rates)[0], kept)
-    with pytest.raises(InputError, match="operator 'count': nothing was saved of it"):
+    with pytest.raises(InputError, match="operator 'count': nothing was saved for it"):
         restored(one_more(), kept)
     with pytest.raises(InputError, match="schema None"):
         restored(one_more(), replace(kept, state={}))

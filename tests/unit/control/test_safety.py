@@ -179,7 +179,7 @@ def test_a_neighbours_backlog_holds_replicas_only_for_a_while_after_its_change()
         """Of both operators; `count` has a backlog that does not go away."""
         seen = app(at_s, one(at_s, count, backlog=5000.0), one(at_s, 2, operator="rank"))
         made = chain.round(seen, {"count": (count - 1,), "rank": (1,)})
-        assert "count" not in {r.operator for r in made.granted}  # one's own backlog counts at any age
+        assert "count" not in {r.operator for r in made.granted}  # its own backlog counts at any age
         return "granted" if made.granted else made.vetoes[-1].reason
 
     late = "operator 'count' has 5000 tuples (50 s of arrivals) to work off"
@@ -239,7 +239,7 @@ def test_a_pause_ends_by_itself_or_when_resumed() -> None:
     assert chain.asked(100.0, 2, 3) == 3
     chain.memory = obey(obey(chain.memory, Pause(until_s=900.0)), Resume())
     assert chain.asked(130.0, 2, 3) == 3
-    with pytest.raises(InputError, match="a pause has an end"):
+    with pytest.raises(InputError, match="a pause must have an end"):
         obey(chain.memory, Pause(until_s=inf))
 
 

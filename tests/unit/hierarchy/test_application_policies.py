@@ -123,7 +123,7 @@ def test_no_more_is_granted_than_was_earned(times: list[float], capacity: int) -
         (0.3, 0.2, 1, 60, r"token bucket: thresholds 0\.3 s and 0\.2 s; low must be below high"),
         (0.1, 0.2, 0, 60, "TokenBucket: capacity=0: it must be at least 1"),
         (0.1, 0.2, 1, 0, "TokenBucket: period_s=0: it must be above 0"),
-        (0.1, 0.2, 1, inf, "TokenBucket: period_s=inf: it must be finite, above 0"),
+        (0.1, 0.2, 1, inf, "TokenBucket: period_s=inf: it must be finite and above 0"),
         (-1, 0.2, 1, 60, "TokenBucket: low_s=-1: it must be at least 0"),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_look_that_earns_nothing_begins_a_new_period_too() -> None:
 
 
 def test_a_trembling_clock_costs_no_tokens() -> None:
-    """Rounds every 5 s or a hair earlier or later; a period of 10 s earns one in 10 s all the same."""
+    """Rounds every 5 s, slightly early or late; a period of 10 s still earns one in 10 s."""
     policy = TokenBucket(low_s=0.1, high_s=0.2, period_s=10.0)
     rng = np.random.default_rng(1)
     memory, granted = policy.initial(), 0

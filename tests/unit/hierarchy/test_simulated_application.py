@@ -119,7 +119,7 @@ def test_a_pause_longer_than_a_slot_goes_on_in_the_next_and_nothing_is_measured_
     paused = app.observe()
     assert [(o.arrival_rate, o.response_time_s, o.utilisation) for o in paused.operators] == [(None,) * 3] * 2
     drain = 0.98 * 500
-    # Who comes in the first of three slots waits 70 s less his own time, then behind who came before him.
+    # What arrives in the first of three slots waits 70 s less its own time, then behind earlier arrivals.
     assert paused.response_time_s == pytest.approx(70 - 15 + 100 * 15 / drain, abs=0.01)
     for _ in range(3):
         app.observe()

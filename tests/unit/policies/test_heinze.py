@@ -172,5 +172,5 @@ def test_more_replicas_are_of_its_own_type_and_the_oldest_goes_first() -> None:
 
 @pytest.mark.parametrize("target", [0.0, 1.0])
 def test_a_target_that_is_no_utilisation_is_refused(target: float) -> None:
-    with pytest.raises(InputError, match=f"target={target:g}: it must be above 0, below 1"):
+    with pytest.raises(InputError, match=f"target={target:g}: it must be above 0 and below 1"):
         heinze(target=target)

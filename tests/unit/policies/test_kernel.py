@@ -1,4 +1,4 @@
-"""The class around a compiled step: memories of one's own, news of the nodes, blindness."""
+"""The class around a compiled step: separate memories, new prices of nodes, blindness."""
 
 from math import inf, nan
 from typing import NamedTuple

@@ -78,6 +78,6 @@ def test_a_nudge_moves_three_weights_and_a_fourth_when_something_changes() -> No
 
 def test_more_node_types_than_a_grid_can_hold_are_refused() -> None:
     with pytest.raises(
-        InputError, match="21 node types: tile coding by the set of types in use goes up to 20"
+        InputError, match="21 node types: tile coding by the set of types in use handles at most 20"
     ):
         tiled(21, 1, 3)

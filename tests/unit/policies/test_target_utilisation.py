@@ -81,7 +81,7 @@ def test_an_agent_learns_to_stay_below_its_target() -> None:
 
 @pytest.mark.parametrize("target", [inf, 0.0, 1.0])
 def test_an_agent_without_a_target_that_is_a_utilisation_is_refused(target: float) -> None:
-    with pytest.raises(InputError, match=f"target={target:g}: it must be .*above 0, below 1"):
+    with pytest.raises(InputError, match=f"target={target:g}: it must be .*above 0 and below 1"):
         agent(target)
 
 

@@ -150,5 +150,5 @@ def test_where_its_own_type_does_not_run_another_is_released() -> None:
     [(1.0, 0.75, "threshold=1"), (0.0, 0.75, "threshold=0"), (0.7, 1.0, "beta=1")],
 )
 def test_bounds_outside_zero_and_one_are_refused(high: float, beta: float, message: str) -> None:
-    with pytest.raises(InputError, match=f"{message}: it must be above 0, below 1"):
+    with pytest.raises(InputError, match=f"{message}: it must be above 0 and below 1"):
         threshold(high=high, beta=beta)

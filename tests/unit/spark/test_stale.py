@@ -51,7 +51,7 @@ class Clock:
 
 @dataclass
 class Pipeline:
-    """Two operators one after the other on Spark, without Spark: what happens is told by hand."""
+    """Two operators one after the other on Spark, without Spark: events are given by hand."""
 
     work: Path
     clock: Clock
@@ -145,7 +145,7 @@ def test_a_query_that_hangs_with_input_waiting_grows_stale_while_its_neighbour_d
         pipeline.arrive(10)
         seen = pipeline.after(INTERVAL_S)
         assert ages(seen) == {"first": INTERVAL_S * interval, "second": 0}
-        # What is known without the query is still told: how long the oldest has waited, and how many do.
+        # What is known without the query is still reported: how long the oldest has waited, how many wait.
         assert one(seen, "first").response_time_s == INTERVAL_S * interval
         assert one(seen, "first").backlog == 10 * (interval + 1)
         assert one(seen, "first").utilisation is None

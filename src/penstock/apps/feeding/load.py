@@ -1,4 +1,4 @@
-"""What is brought into an application, and how fast."""
+"""What is fed into an application, and how fast."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ class Load:
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
-            raise InputError(f"load '{self.shape}': unknown; choose step, sine or constant")
+            raise InputError(f"load '{self.shape}': unknown; choose {', '.join(SHAPES[:-1])} or {SHAPES[-1]}")
         for what, value in (("low", self.low), ("high", self.high), ("seconds", self.seconds)):
             if not 0 < value < float("inf"):
                 raise InputError(f"load: {what}={value}; it must be positive")

@@ -13,8 +13,8 @@ _MOST_AT_ONCE = 10_000  # rows of one batch, when much is due at once
 class Replayer(threading.Thread):
     """Feeds one source until all is sent, or until it is told to stop.
 
-    It goes on at the feed's position: after a restart nothing is sent twice or left out, and the
-    schedule goes on too, as if no time had passed. At the end it marks the stream as finished.
+    It continues at the feed's position: after a restart nothing is sent twice or left out, and the
+    schedule continues too, as if no time had passed. At the end it marks the stream as finished.
     """
 
     def __init__(self, feed: Feed, tuples: Tuples, schedule: Schedule, *, every_s: float = 0.25) -> None:
@@ -42,7 +42,7 @@ class Replayer(threading.Thread):
             self.failure = problem
 
     def stop(self) -> None:
-        """Send nothing more; the stream stays open, to go on with later."""
+        """Send nothing more; the stream stays open, to be continued later."""
         self._interrupted.set()
         self.join()
 

@@ -27,11 +27,11 @@ class Schedule(Protocol):
 
 
 class ByRates:
-    """Follows a trace: so many tuples per second in every slot, evenly."""
+    """Follows a trace: its rate in every slot, evenly spread."""
 
     def __init__(self, trace: Trace, *, slot_s: float) -> None:
         if not slot_s > 0:
-            raise InputError(f"slot of {slot_s} s: it must be longer than nothing")
+            raise InputError(f"slot of {slot_s} s: it must be positive")
         self._edges = np.arange(trace.rates.size + 1) * slot_s
         self._sent = np.concatenate([[0.0], np.cumsum(trace.rates * slot_s)])
 
@@ -72,13 +72,13 @@ class ByTimes:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A load over so many slots."""
+    """A load over a number of slots."""
 
     slots: int
 
     def __post_init__(self) -> None:
         if self.slots < 1:
-            raise InputError(f"a load of {self.slots} slots; there must be one at least")
+            raise InputError(f"a load of {self.slots} slots; there must be at least one")
 
     def constant(self, rate: float) -> Trace:
         return Trace("constant", np.full(self.slots, float(rate)))

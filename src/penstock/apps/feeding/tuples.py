@@ -1,4 +1,4 @@
-"""What a replayer brings in: tuple number n, for any n, so that a restarted one goes on where it was."""
+"""What a replayer feeds in: tuple number n, for any n, so that a restarted one continues where it was."""
 
 from typing import TYPE_CHECKING, Protocol
 

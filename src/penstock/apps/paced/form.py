@@ -143,5 +143,5 @@ def _transform(operator: Operator, slowdown: float, seed: int) -> "Callable[...,
 def _only(graph: Application, sink: str, streams: dict[str, StreamOf]) -> StreamOf:
     origins = graph.upstream(sink)
     if len(origins) != 1:
-        raise InputError(f"sink '{sink}': {len(origins)} streams end in it; one can")
+        raise InputError(f"sink '{sink}': {len(origins)} streams end in it; only one can")
     return streams[next(iter(origins))]

@@ -71,6 +71,7 @@ APPLICATION = AppEntry(
     on_spark=_on_spark,
     feeder=_feeder,
     results=_results,
+    published_objective_s=OBJECTIVE_S,
     delays_s={"globalRank": REFRESH_DELAY_S},
     bounds_s=_bounds_s,
 )

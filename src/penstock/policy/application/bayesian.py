@@ -1,13 +1,13 @@
 """Constrained Bayesian optimisation of few variables with few evaluations (Russo 2023, Alg. 3).
 
 Gaussian processes with a Matérn 5/2 kernel stand for the cost and, one each, for the
-constraints that only an evaluation tells. The next point is the one of largest expected
+constraints that only an evaluation reveals. The next point is the one of largest expected
 improvement times the probability that it meets every constraint; as long as no evaluated
-point does, the most probable one. Constraints known beforehand are the domain's: every
+point does, the most probable one. Constraints known in advance are the domain's: every
 candidate lies inside.
 
 The paper adds 100 to the cost of a point that breaks a constraint. A process fitted to
-costs of 10 and penalties of 100 sees a cliff and nothing else; apart, each is smooth.
+costs of 10 and penalties of 100 sees a cliff and nothing else; modelled separately, each is smooth.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from penstock.domain.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What an evaluation told of a point."""
+    """The result of evaluating a point."""
 
     cost: float
     excess: tuple[float, ...] = ()  # one per constraint; above 0 it is broken, at 0 just met
@@ -35,7 +35,7 @@ class Measured:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """Smaller is better: feasible points by cost, after them the others by how far off they are."""
+        """Smaller is better: feasible points by cost, then the others by how far off they are."""
         return sum(max(part, 0.0) for part in self.excess), self.cost if self.feasible else 0.0
 
 
@@ -146,7 +146,7 @@ def predicted(known: Floats, values: Sequence[float], asked: Floats) -> tuple[Fl
     nearly flat between neighbours, and a grid needs no restarts and gives no warnings
     (which Python cannot silence in one thread alone).
     """
-    # Here, not above: it takes a second, and only who tunes needs it.
+    # Here, not above: it takes a second, and only tuning needs it.
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Matern, WhiteKernel
 

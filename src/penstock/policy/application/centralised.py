@@ -92,12 +92,12 @@ def _on(node_type: NodeType, application: Application) -> Application:
 
 @dataclass(frozen=True, kw_only=True)
 class CentralisedManager(Generic[K]):
-    """What planner and learner share: all operators' observations in, a decision for each out."""
+    """What planner and learner share: observations of all operators in, a decision for each out."""
 
     application: Application
     objective: Objective
     problem: Problem
-    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    gamma: Annotated[float, Param("discount factor for later costs", at_least=0, below=1)] = 0.99
 
     @classmethod
     def check_before_start(
@@ -110,7 +110,7 @@ class CentralisedManager(Generic[K]):
         delays_s: Mapping[str, float],
         largest: int = LARGEST_JOINT_TABLE,
     ) -> None:
-        """What can be said against it before anything is measured."""
+        """Refuse, before anything is measured, what it cannot manage."""
         if len(node_types) > 1:
             raise InputError(
                 f"{name}: plans for one type of node, {where} has {len(node_types)}; offer one, as in A:1, "
@@ -127,7 +127,7 @@ class CentralisedManager(Generic[K]):
 
     @classmethod
     def usual(cls, known: ApplicationKnowledge) -> dict[str, Any]:
-        """The decision process of the application on the only type of node there is."""
+        """The application's decision process, on the only node type there is."""
         application = _on(known.node_types[0], known.application)
         problem = application_problem(
             application, known.objective, levels=known.levels, max_rate=known.max_rate
@@ -202,7 +202,7 @@ class CentralisedManager(Generic[K]):
         ]
         # The level of a rate is an index that compiled code does not check: no rate, no level.
         if missing or not is_measured(source_rate, finite=True):
-            # A joint state with a hole cannot be looked up: blind in one operator is blind in all.
+            # A joint state with a gap cannot be looked up: blind to one operator is blind to all.
             what = f"operators {', '.join(missing)} not measured" if missing else "source rate not measured"
             return dict.fromkeys(self._most, Hold(what)), memory
         running = {name: seen[name].replicas.total for name in self._most}
@@ -249,7 +249,9 @@ class CentralisedMdp(CentralisedManager[ValuePlan]):
 
     transitions: Floats  # P(l'|l)
     violation_costs: Floats  # per (joint deployment, level)
-    tolerance: Annotated[float, Param("largest change of any value in the last sweep", above=0)] = 1e-4
+    tolerance: Annotated[float, Param("planning ends when no value changes by more than this", above=0)] = (
+        1e-4
+    )
 
     @classmethod
     def usual(cls, known: ApplicationKnowledge) -> dict[str, Any]:
@@ -263,7 +265,7 @@ class CentralisedMdp(CentralisedManager[ValuePlan]):
         )
 
 
-# A sweep over the joint space is dear: ten slots apart at most costs a tenth of one at every step.
+# A sweep over the joint space is expensive: one every ten slots costs a tenth of one at every step.
 OFTEN = Sweeps(longest_interval=10)
 
 
@@ -274,7 +276,7 @@ OFTEN = Sweeps(longest_interval=10)
 )
 @dataclass(frozen=True, kw_only=True)
 class CentralisedLearner(CentralisedManager[ModelLearner]):
-    """One decision process for all operators, learned; `-plus` is told the response-time model."""
+    """One decision process for all operators, learned; `-plus` is given the response-time model."""
 
     violation_costs: Floats | None = None  # the known response-time model; None: learn them by eq. (6)
     alpha: Annotated[float, Param("step size", above=0, at_most=1)] = 0.1

@@ -53,7 +53,7 @@ def allocated(
             if servers[name] < station.most
         }
         if not gains:
-            break  # all there may be
+            break  # as many as are allowed
         best = max(gains, key=gains.__getitem__)
         servers[best] += 1
         burdens[best] -= gains[best]

@@ -60,14 +60,14 @@ class LohrmannManager(SizingManager):
                 if sizes[name] < stations[name].most
             }
             if not shorter:
-                break  # all there may be
+                break  # as many as are allowed
             best = max(shorter, key=lambda name: waits[name] - shorter[name])
             sizes[best] += 1
             waits[best] = shorter[best]
         return sizes
 
     def _stable(self, station: Station) -> int:
-        """Replicas that can keep up, however long they make tuples wait."""
+        """Replicas that can keep up, however long tuples wait."""
         return replicas_for_wait(station.rate, station.service_time_s, 0.0, 1.0, station.most)
 
     def _published(

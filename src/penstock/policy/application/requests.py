@@ -25,10 +25,10 @@ def by_priority(requests: Sequence[Request]) -> list[Request]:
 
 
 def without_conflicts(requests: Sequence[Request]) -> tuple[list[Request], list[Refused]]:
-    """Drop what wants a node, or an operator, that a request of higher score has already.
+    """Drop requests for a node or an operator that a request with a higher score already has.
 
     Two requests conflict when they want to put a replica on the same node; and one operator
-    is changed once at a time, or the second change would undo what the first assumed.
+    is changed only once per round, or the second change would undo what the first assumed.
     """
     kept: list[Request] = []
     dropped: list[Refused] = []
@@ -55,7 +55,7 @@ def without_conflicts(requests: Sequence[Request]) -> tuple[list[Request], list[
 def decided_above(
     decisions: Mapping[str, Decision], seen: Mapping[str, OperatorObservation], requests: Sequence[Request]
 ) -> Verdict:
-    """The verdict of an Application Manager that decides itself: its own changes, and no one else's."""
+    """The verdict of an Application Manager that decides itself: its own changes, and nobody else's."""
     own = [
         request_of(operator, seen[operator].replicas, decision)
         for operator, decision in decisions.items()

@@ -1,4 +1,4 @@
-"""What Application Managers share that compute how many replicas every operator needs.
+"""What Application Managers that size every operator by queueing theory share.
 
 They know the graph, the service times and the speeds, see the rate of the sources, and use
 one type of node. What runs on another is exchanged for it; as published it stays, and what an
@@ -62,7 +62,7 @@ def check_sizable(
 ) -> None:
     """The objective can be met, on the one type of node that is used.
 
-    As published nobody asks how fast that is: only what no node can meet is refused.
+    As published, its speed is ignored: only what no node can meet is refused.
     """
     fastest = max(node_type.speedup for node_type in node_types)
     check_objective(application, objective, fastest=fastest, delays_s=delays_s)
@@ -87,8 +87,8 @@ class SizingManager:
     objective: Objective
     node_types: tuple[NodeType, ...]
     node_choice: NodeChoice
-    delays_s: Mapping[str, float] = field(default_factory=dict)  # that neither load nor nodes change
-    # The published simulator's procedure, which takes every node for one of speedup 1.
+    delays_s: Mapping[str, float] = field(default_factory=dict)  # constant, whatever load and nodes
+    # The published simulator's procedure, which treats every node as one of speedup 1.
     as_published: bool = False
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ class SizingManager:
         return decided_above(decisions, operators, requests), fleets
 
     def _target(self, name: str, now: Replicas, wanted: int, resized: Replicas) -> Replicas:
-        """As many of the chosen type; others, as a run may start with, would not be as fast as counted on."""
+        """This many of the chosen type; a run may start with others, which would be slower than assumed."""
         chosen = self.chosen_type
         if now.counts[chosen] == now.total or self.as_published:
             return resized
@@ -169,7 +169,7 @@ class SizingManager:
         return Replicas(tuple(count if index == chosen else 0 for index in range(len(self.node_types))))
 
     def _blind(self, seen: Mapping[str, OperatorObservation], source_rate: float | None) -> str:
-        """Why nothing can be decided, or nothing."""
+        """Why nothing can be decided; None if something can."""
         if not is_measured(source_rate, finite=True):
             return "source rate not measured"
         for operator in self.application.operators:
@@ -181,7 +181,7 @@ class SizingManager:
         return ""
 
     def _stations(self, seen: Mapping[str, OperatorObservation], source_rate: float) -> dict[str, Station]:
-        # Rates by the traffic equations, not as measured: behind an operator that cannot keep up less
+        # Rates by the traffic equations, not as measured: behind an operator that cannot keep up, less
         # arrives than has to be provided for.
         reaching = self._visits
         speed = 1.0 if self.as_published else self.node_types[self.chosen_type].speedup

@@ -1,4 +1,4 @@
-"""The token bucket of Cardellini 2018, sec. 7: reconfigure when it pays, settle when all is well.
+"""The token bucket of Cardellini 2018, sec. 7: reconfigure when it pays, hold still when all is well.
 
 Every period, a response time above `high_s` earns an H token, which grants a scale-out or a
 migration; one below `low_s` earns an L token, which grants a scale-in; in between nothing is
@@ -31,7 +31,7 @@ class Token(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Tokens of one kind, and when the last chance to earn one was."""
+    """Tokens of one kind, and when one could last be earned."""
 
     kind: Token | None = None
     tokens: int = 0
@@ -44,13 +44,15 @@ class TokenBucket:
     """Grants what operators ask for, but few changes while all is well."""
 
     low_s: Annotated[
-        float, Param("response time below which a scale-in is granted; half the objective", at_least=0)
+        float,
+        Param("response time below which a scale-in is granted; by default half the objective", at_least=0),
     ]
     high_s: Annotated[
-        float, Param("response time above which a scale-out is granted; .9 of the objective", at_least=0)
+        float,
+        Param("response time above which a scale-out is granted; by default .9 of the objective", at_least=0),
     ]
-    period_s: Annotated[float, Param("seconds between two tokens; two intervals", above=0)]
-    capacity: Annotated[int, Param("tokens it holds at most", at_least=1)] = 1
+    period_s: Annotated[float, Param("seconds between tokens; by default two intervals", above=0)]
+    capacity: Annotated[int, Param("most tokens it can hold", at_least=1)] = 1
 
     @classmethod
     def usual(cls, known: ApplicationKnowledge) -> dict[str, float]:
@@ -90,10 +92,10 @@ class TokenBucket:
         time_s = judged_s(seen)
         last = bucket.looked_at_s
         periods = 1 if last is None else floor((seen.at_s - last) / self.period_s)
-        # Blind: earn nothing, and look again as soon as something was measured.
+        # Blind: earn nothing, and look again as soon as something is measured.
         if periods < 1 or time_s is None:
             return bucket
-        # By whole periods: live rounds are never exactly on time, and one a hair early must not cost a token.
+        # By whole periods: live rounds are never exactly on time, and an early one must not cost a token.
         looked_at_s = seen.at_s if last is None else last + periods * self.period_s
         if time_s > self.high_s:
             earned = Token.HIGH

@@ -40,8 +40,8 @@ from penstock.policy.registry import application_policy
 class SelfTuning(GrantAll):
     """Grants what operators ask for, and tunes their bounds and weights by Bayesian optimisation."""
 
-    budget: Annotated[int, Param("evaluations per phase of a tuning", at_least=1)] = 25
-    rounds: Annotated[int, Param("rounds of bounds and weights at most", at_least=1)] = 2
+    budget: Annotated[int, Param("evaluations per tuning phase", at_least=1)] = 25
+    rounds: Annotated[int, Param("most rounds of tuning bounds, then weights", at_least=1)] = 2
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -57,7 +57,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """What an application did, or would do, under a configuration."""
+    """How an application behaved, or would behave, under a configuration."""
 
     resource_cost: float  # mean price of all that runs
     violations: float  # fraction of intervals in which a path was late
@@ -80,7 +80,7 @@ def judged(behaviour: Behaviour, objective: Objective) -> Measured:
     """Cost and how far each requirement is from being broken, eq. (13)-(15).
 
     Distances are logarithms of ratios: 1 % to 2 % of violations is as much as 10 % to
-    20 %, and a surrogate is not drowned by a configuration that violates always.
+    20 %, and one configuration that always violates does not dominate the surrogate.
     """
 
     def excess(seen: float, allowed: float) -> float:
@@ -143,7 +143,7 @@ class LatencyShares:
                 reach = slack / speed
             furthest = np.where(speed > 0, reach, np.inf).min(axis=1)
             nearest = np.where(speed < 0, reach, -np.inf).max(axis=1)
-            # A hair inside the ends: the set is open, and rounding must not leave it.
+            # Slightly inside the ends: the set is open, and rounding must not leave it.
             step = nearest + (furthest - nearest) * rng.uniform(1e-6, 1 - 1e-6, count)
             points = points + step[:, None] * direction
         return points
@@ -181,7 +181,7 @@ def _interior(a: Floats, b: Floats) -> Floats | None:
 
 
 class WeightShares:
-    """Weights of performance, resources and reconfiguration: each in (.05, .95), 1 in all (sec. 5.2.4)."""
+    """Weights of performance, resources and reconfiguration: in (.05, .95), summing to 1 (sec. 5.2.4)."""
 
     least, most = 0.05, 0.95
 
@@ -211,7 +211,7 @@ class WeightShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A configuration and what its evaluation told."""
+    """A configuration and the result of its evaluation."""
 
     configuration: Configuration
     measured: Measured
@@ -257,7 +257,7 @@ class TunedManager:
     search: Search = field(default_factory=BayesianSearch)
     budget: int = 25  # evaluations per phase (N_BO)
     max_rounds: int = 3
-    stop_early: bool = True  # after a round that brought no improvement
+    stop_early: bool = True  # after a round without improvement
     epsilon: float = 0.05
     fastest: float | None = None  # speedup of the fastest node, where it is known
 
@@ -338,11 +338,11 @@ def confirmed(
     """The best by a longer evaluation: of the start and all that were the best of their phase so far.
 
     Learners keep learning: what is cheapest over the 50,000 slots of a tuning run need not
-    be over a year. The start is always asked, so the answer is no worse than it over the
+    be over a year. The start is always evaluated, so the answer is no worse than the start over the
     longer run either; and so are the first, still scattered points of every phase. A start
-    that meets the requirements is left only for a promise of `least_gain`: the model's rates
+    that meets the requirements is given up only for a promise of `least_gain`: the model's rates
     are not those to come (eight times the first 50,000 slots of the Taxi trace cost the naive
-    configuration 5 % more than its first 400,001), and a promise of half a percent is none.
+    configuration 5 % more than its first 400,001), and a promise of half a percent means nothing.
     """
     asked = [start]
     for phase in phases:

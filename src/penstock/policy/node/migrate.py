@@ -18,7 +18,7 @@ from penstock.policy.registry import node_policy
 class SenderInitiated:
     """Moves a random replica to a near node of the same type that is not overloaded itself.
 
-    On another type of node it would be another deployment, which is for its Operator Manager to choose.
+    On another node type it would be another deployment, which is for its Operator Manager to choose.
     """
 
     target_utilisation: Annotated[

@@ -1,4 +1,4 @@
-"""Where a new replica goes, and which one leaves (Cardellini 2018, sec. 5): near nodes are likelier."""
+"""Where a new replica goes, and which one leaves (Cardellini 2018, sec. 5): nearer nodes are more likely."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from penstock.domain.observation import NodeObservation
 def choose_node(
     origin: str, nodes: Mapping[str, NodeObservation], rng: Generator, *, avoid: Sequence[str] = ()
 ) -> str | None:
-    """A node with a free slot, the closer to `origin` the likelier; None where all are full.
+    """A node with a free slot, more likely the closer it is to `origin`; None where all are full.
 
     The probability falls with the rank of the delay (1, 1/2, 1/3, ...): delays that are
     nearly equal, or zero for the node itself, should not decide everything.
@@ -34,7 +34,7 @@ def choose_node(
 
 
 def busiest_host(hosts: Sequence[str], nodes: Mapping[str, NodeObservation]) -> str:
-    """The node that is relieved by a scale-in: the busiest among those that run a replica.
+    """The node that a scale-in relieves: the busiest among those that run a replica.
 
     A node whose utilisation is not known is never preferred to one that is known.
     """

@@ -19,7 +19,7 @@ from penstock.policy.registry import operator_policy
 
 
 class DrsMemory(NamedTuple):
-    """Which replicas run since when; the model is fixed."""
+    """Which replicas run, oldest first; the model is fixed."""
 
     fleet: Fleet
     node_type: int
@@ -68,14 +68,14 @@ def sojourn_time(rate: float, service_time_s: float, servers: int) -> float:
 
 @compiled
 def stable_servers(rate: float, service_time_s: float, most: int) -> int:
-    """The fewest servers with which the queue does not grow for ever, or all there may be."""
+    """The fewest servers with which the queue does not grow for ever, or as many as are allowed."""
     # Compared as floats: an offered load beyond the integers would wrap round to a negative number.
     return int(min(np.floor(rate * service_time_s) + 1.0, float(most)))
 
 
 @compiled
 def servers_needed(rate: float, service_time_s: float, limit_s: float, most: int) -> int:
-    """The fewest servers that meet the limit, or all there may be."""
+    """The fewest servers that meet the limit, or as many as are allowed."""
     servers = stable_servers(rate, service_time_s, most)
     while servers < most and sojourn_time(rate, service_time_s, servers) > limit_s:
         servers += 1

@@ -1,7 +1,7 @@
 """DS2 (Kalavri et al., OSDI 2018), the rule behind Flink's autoscaler: today's industrial baseline.
 
 The true rate of a replica is what it would process if it never waited: rate per replica
-over utilisation, both on average over the replicas. The operator gets as many replicas as
+over utilisation, both averaged over the replicas. The operator gets as many replicas as it takes to
 serve the arrival rate at the target utilisation, in one jump, but only when the mean
 utilisation has left the tolerated band.
 """
@@ -43,7 +43,7 @@ class Ds2(CompiledPolicy[Ds2Memory]):
     target: Annotated[float, Param("utilisation that replicas are sized for", above=0)] = 0.7
     low: Annotated[float, Param("utilisation below which it scales in", above=0)] = 0.4
     high: Annotated[float, Param("utilisation above which it scales out", above=0)] = 1.0
-    worst_replica: Annotated[bool, Param("take the busiest replica for all of them")] = False
+    worst_replica: Annotated[bool, Param("go by the busiest replica, not the mean")] = False
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.target <= self.high:

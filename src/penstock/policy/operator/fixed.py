@@ -21,7 +21,7 @@ from penstock.policy.registry import operator_policy
 
 
 class FixedMemory(NamedTuple):
-    """Where to be."""
+    """The deployment to run."""
 
     target: int
 
@@ -29,7 +29,7 @@ class FixedMemory(NamedTuple):
 @operator_policy("fixed", has_bounds=True, unbound_by="replicas")
 @dataclass(frozen=True, kw_only=True)
 class Fixed(CompiledPolicy[FixedMemory]):
-    """Static provisioning for the peak, or with as many replicas as given."""
+    """Static provisioning for the peak, or with a given number of replicas."""
 
     queue: QueueModel
     peak_rate: float

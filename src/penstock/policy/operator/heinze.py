@@ -2,7 +2,7 @@
 
 States are utilisations in steps of 5 %, actions one replica fewer, none, one more. Values
 are preset to what a threshold policy would do and refined by SARSA; monotonicity is
-enforced: if adding is best at some load, removing is not at any higher load.
+enforced: if adding is best at some load, removing is never best at a higher one.
 """
 
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class Heinze(CompiledPolicy[HeinzeMemory]):
 
     node_choice: NodeChoice
     target: Annotated[float, Param("utilisation to hold", above=0, below=1)] = 0.7
-    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    gamma: Annotated[float, Param("discount factor for later costs", at_least=0, below=1)] = 0.99
     rates: StepSize = field(default_factory=lambda: StepSize(alpha_start=0.3))
     published_updates: bool = False  # presets by repeated addition of 0.05, rounding errors and all
 

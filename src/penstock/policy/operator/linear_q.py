@@ -46,13 +46,13 @@ class LinearQ(CompiledPolicy[LinearQLearner]):
     """Q-learning with linear features: generalises over states that look alike, in little memory."""
 
     problem: Problem
-    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    gamma: Annotated[float, Param("discount factor for later costs", at_least=0, below=1)] = 0.99
     # Every step moves 3 or 4 weights at once: a step size of 1 would overshoot fourfold.
     alpha: Annotated[
         float, Param("step size; published updates let it decay from alpha_start instead", above=0, at_most=1)
     ] = 0.1
     rates: LearningRates = field(default_factory=LearningRates)
-    published_updates: bool = False  # that step size of 1, decaying; seeds then end up far apart
+    published_updates: bool = False  # with that step size of 1, decaying; seeds then end up far apart
 
     def initial(self) -> LinearQLearner:
         return LinearQLearner(

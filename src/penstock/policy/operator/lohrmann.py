@@ -25,7 +25,7 @@ SATURATED_S = 999.0
 
 
 class LohrmannMemory(NamedTuple):
-    """Which replicas run since when; the model is fixed."""
+    """Which replicas run, oldest first; the model is fixed."""
 
     fleet: Fleet
     node_type: int
@@ -76,7 +76,7 @@ def kingman_wait(rate: float, service_time_s: float, variability: float, replica
 def replicas_for_wait(
     rate: float, service_time_s: float, variability: float, wait_s: float, most: int
 ) -> int:
-    """The fewest replicas that keep the mean wait within the budget, or all there may be."""
+    """The fewest replicas that keep the mean wait within the budget, or as many as are allowed."""
     load = rate * service_time_s
     if wait_s <= 0.0:
         return most

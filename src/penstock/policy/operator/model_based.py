@@ -61,11 +61,15 @@ class ModelLearner(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweeps:
-    """When all states are backed up: at every step at first, then at intervals that grow."""
+    """When all states are backed up: at every step at first, then at growing intervals."""
 
     every_step_until: Annotated[int, Param("steps after which sweeps become rarer", at_least=0)] = 25
-    interval_growth: Annotated[float, Param("by which the interval grows", at_least=1)] = 1.02
-    longest_interval: Annotated[float, Param("most steps between two sweeps", at_least=1)] = 50_000.0
+    interval_growth: Annotated[
+        float, Param("factor by which the interval between sweeps grows", at_least=1)
+    ] = 1.02
+    longest_interval: Annotated[float, Param("longest interval between sweeps, in steps", at_least=1)] = (
+        50_000.0
+    )
 
 
 SWEEPS = Sweeps()
@@ -77,7 +81,7 @@ class ModelBased(CompiledPolicy[ModelLearner]):
     """Reinforcement learning that learns the model and plans with it."""
 
     problem: Problem
-    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    gamma: Annotated[float, Param("discount factor for later costs", at_least=0, below=1)] = 0.99
     rates: StepSize = field(default_factory=StepSize)
     sweeps: Sweeps = SWEEPS
     published_updates: bool = False  # bound states along rate levels only
@@ -166,7 +170,7 @@ def learn_cost(me: ModelLearner, here: int, level: int, cost: float) -> None:
 
 @compiled
 def time_to_sweep(me: ModelLearner) -> bool:
-    """At every step at first, then at intervals that grow."""
+    """At every step at first, then at growing intervals."""
     me.clock[_STEPS] += 1
     if me.clock[_STEPS] <= me.every_step_until:
         return True

@@ -1,4 +1,4 @@
-"""Scaling to a number of replicas: add nodes of one type, release the oldest.
+"""Scaling to a given number of replicas: add nodes of one type, release the oldest.
 
 Shared by the policies that compute how many replicas they want, in one jump.
 """
@@ -60,7 +60,7 @@ def _forget_oldest(fleet: Fleet, node_type: int, gone: int) -> None:
 def resize(fleet: Fleet, here: int, wanted: int, node_type: int) -> int:
     """The deployment with `wanted` replicas: more of `node_type`, or without the oldest.
 
-    The fleet is as acknowledged; it changes when the change is seen to have been made.
+    The fleet is left as it is; it changes once the change has been observed.
     """
     space = fleet.deployments
     wanted = max(1, min(wanted, space.max_replicas))

@@ -41,10 +41,10 @@ class StepSize:
     few thousand slots, and the paper's own Fig. 24 shows it going on after 200,000.
     """
 
-    alpha_start: Annotated[float, Param("step size at the start", above=0, at_most=1)] = 1.0
-    alpha_factor: Annotated[float, Param("by which it decays", above=0, at_most=1)] = 0.98
-    alpha_every: Annotated[int, Param("steps between two decays", at_least=1)] = 10
-    alpha_floor: Annotated[float, Param("step size it never falls below", at_least=0, at_most=1)] = 0.1
+    alpha_start: Annotated[float, Param("initial step size", above=0, at_most=1)] = 1.0
+    alpha_factor: Annotated[float, Param("factor by which the step size decays", above=0, at_most=1)] = 0.98
+    alpha_every: Annotated[int, Param("steps between decays of the step size", at_least=1)] = 10
+    alpha_floor: Annotated[float, Param("smallest step size", at_least=0, at_most=1)] = 0.1
 
     def alpha(self) -> Schedule:
         return schedule(
@@ -56,9 +56,11 @@ class StepSize:
 class LearningRates(StepSize):
     """Step size and exploration over time."""
 
-    epsilon_start: Annotated[float, Param("exploration at the start", at_least=0, at_most=1)] = 1.0
-    epsilon_factor: Annotated[float, Param("by which it decays, every step", above=0, at_most=1)] = 0.95
-    epsilon_floor: Annotated[float, Param("exploration it never falls below", at_least=0, at_most=1)] = 0.01
+    epsilon_start: Annotated[float, Param("initial probability of exploring", at_least=0, at_most=1)] = 1.0
+    epsilon_factor: Annotated[
+        float, Param("factor by which exploring decays at every step", above=0, at_most=1)
+    ] = 0.95
+    epsilon_floor: Annotated[float, Param("smallest probability of exploring", at_least=0, at_most=1)] = 0.01
 
     def epsilon(self) -> Schedule:
         return schedule(self.epsilon_start, factor=self.epsilon_factor, floor=self.epsilon_floor)
@@ -82,7 +84,7 @@ class QLearning(CompiledPolicy[QLearner]):
     """Q-learning: learns the value of every action in every state by trying."""
 
     problem: Problem
-    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    gamma: Annotated[float, Param("discount factor for later costs", at_least=0, below=1)] = 0.99
     rates: LearningRates = field(default_factory=LearningRates)
     expected_steps: int = 100_000  # sizes a hashed table; it grows when live
 

@@ -55,11 +55,11 @@ class PdsLearner(NamedTuple):
 @operator_policy({"ql-pds": {"believed": None}}, needs_model=True, has_bounds=True)
 @dataclass(frozen=True, kw_only=True)
 class PdsLearning(CompiledPolicy[PdsLearner]):
-    """Q-learning with post-decision states; `ql-pds-plus` with an approximate model, too."""
+    """Q-learning with post-decision states; `ql-pds-plus` also uses an approximate model."""
 
     problem: Problem
     believed: BelievedModel | None = None  # given: QL+PDS+
-    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    gamma: Annotated[float, Param("discount factor for later costs", at_least=0, below=1)] = 0.99
     rates: StepSize = field(default_factory=StepSize)
     published_updates: bool = False  # blend in V of the state before the decision, as the published code does
     expected_steps: int = 100_000  # sizes a hashed table; it grows when live

@@ -1,4 +1,4 @@
-"""An agent of its own for every operator: the decentralised elasticity problem of Russo 2018.
+"""One agent per operator: the decentralised elasticity problem of Russo 2018.
 
 Alg. 1 on the operator's own state (k, level of its rate). It cannot see the application's
 response time, so a violation is a utilisation above a target (eq. 2), learned by eq. (6).
@@ -23,11 +23,11 @@ from penstock.policy.rl.schedules import schedule
 @operator_policy("target-utilisation", needs_model=True)
 @dataclass(frozen=True, kw_only=True)
 class TargetUtilisation(CompiledPolicy[ModelLearner]):
-    """Learns to keep utilisation below a target at least cost, whatever response time is wanted."""
+    """Learns to keep utilisation below a target at the lowest cost; ignores response times."""
 
     problem: Problem
     target: Annotated[float, Param("utilisation above which an interval is late", above=0, below=1)] = 0.7
-    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
+    gamma: Annotated[float, Param("discount factor for later costs", at_least=0, below=1)] = 0.99
     alpha: Annotated[float, Param("step size", above=0, at_most=1)] = 0.1
     sweeps: Sweeps = SWEEPS
 

@@ -1,10 +1,10 @@
 """Threshold on utilisation (Cardellini 2018, sec. 5.1; Russo 2023, sec. 6.2.1).
 
-Scale out when the utilisation of a replica exceeds U; scale in when what all n replicas are
-busy with, spread over n - 1, stays below beta * U:  sum_r U_r / (n - 1) < beta * U.  Scores
+Scale out when the utilisation of a replica exceeds U; scale in when the work of all n
+replicas, spread over n - 1, stays below beta * U:  sum_r U_r / (n - 1) < beta * U.  Scores
 are those of Cardellini 2018, sec. 5.1.
 
-The published simulator takes the busiest replica for all of them (`worst_replica`).
+The published simulator goes by the busiest replica in both cases (`worst_replica`).
 """
 
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ class ThresholdMemory(NamedTuple):
 @operator_policy(NodeChoice.variants("threshold"), published={"threshold": 0.75, "worst_replica": True})
 @dataclass(frozen=True, kw_only=True)
 class Threshold(CompiledPolicy[ThresholdMemory]):
-    """Thresholds on utilisation: one more when a replica is too busy, one fewer when the others suffice."""
+    """Thresholds on utilisation: one more replica when one is too busy, one fewer when the rest suffice."""
 
     node_choice: NodeChoice
     threshold: Annotated[float, Param("U, the utilisation at which it scales out", above=0, below=1)] = 0.7
     beta: Annotated[float, Param("fraction of U below which it scales in", above=0, below=1)] = 0.75
-    worst_replica: Annotated[bool, Param("take the busiest replica for all of them when scaling in")] = False
+    worst_replica: Annotated[bool, Param("when scaling in, go by the busiest replica, not the mean")] = False
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -65,7 +65,7 @@ class Threshold(CompiledPolicy[ThresholdMemory]):
 
 @compiled
 def one_fewer(space: Deployments, here: int, node_type: int) -> int:
-    """One replica of this type fewer; of another type where this one does not run."""
+    """One replica of this type fewer; where none runs, one of another type."""
     if count_of(space, here, node_type) == 0:
         for other in range(space.speedup.size):
             if count_of(space, here, other) > 0:

@@ -1,7 +1,7 @@
 """Value iteration with a known model: the optimal policy off-line, the "DP" curve of Russo 2023's figures.
 
 Rates move between levels as they did in a training trace; the operator's response times
-are known. It decides by the plan and never learns.
+are known. It follows the plan and never learns.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from penstock.policy.rl.tables import ValueTable
 
 
 class ValuePlan(NamedTuple):
-    """The values of all post-decision states, and what it took to find them."""
+    """The values of all post-decision states, and how many sweeps it took to find them."""
 
     values: PostDecision
     largest_gain: Floats
@@ -45,8 +45,10 @@ class ValueIteration(CompiledPolicy[ValuePlan]):
     problem: Problem
     queue: QueueModel
     training: Floats  # rates whose level transitions are taken as the model
-    gamma: Annotated[float, Param("discount of later costs", at_least=0, below=1)] = 0.99
-    tolerance: Annotated[float, Param("largest change of any value in the last sweep", above=0)] = 1e-4
+    gamma: Annotated[float, Param("discount factor for later costs", at_least=0, below=1)] = 0.99
+    tolerance: Annotated[float, Param("planning ends when no value changes by more than this", above=0)] = (
+        1e-4
+    )
 
     def __post_init__(self) -> None:
         need_enumeration(self.problem, "vi")

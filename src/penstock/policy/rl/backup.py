@@ -16,7 +16,7 @@ MOST_TRANSITIONS = 2 * 10**9  # a sweep visits each; a few seconds
 
 
 def need_enumeration(problem: Problem, policy: str) -> None:
-    """Full backups visit every deployment: refuse where they are too many to list."""
+    """Full backups visit every deployment: refuse when there are too many to list."""
     rows = problem.deployments.replicas.size * problem.levels
     too_many = 8 * rows > LARGEST_DENSE_BYTES or rows * problem.levels > MOST_TRANSITIONS
     if not problem.deployments.enumerated or too_many:

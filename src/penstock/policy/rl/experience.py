@@ -48,7 +48,7 @@ def action_carried_out(last: Ints, here: int) -> int:
 
 @compiled
 def random_action(space: Deployments, here: int, rng: Generator) -> int:
-    """Any possible action, each as likely."""
+    """A possible action, each equally likely."""
     possible = 0
     for action in range(actions_of(space)):
         if after(space, here, action) != NOWHERE:

@@ -17,7 +17,7 @@ from penstock.perf.queueing import QueueModel, m_m_1
 from penstock.policy.rl.problem import Problem, known_cost
 from penstock.policy.rl.tables import ValueTable, row_to_read, value_at, value_table
 
-_NO_MODEL = m_m_1(1.0)  # stands where there is no belief to hold
+_NO_MODEL = m_m_1(1.0)  # a placeholder where no model is believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,9 @@ def operator_problem(
     types = deployments.speedup.size
     if types * deployments.bits + int(levels).bit_length() > 62:
         most = deployments.max_replicas
-        raise InputError(f"{types} node types, {most} replicas and {levels} levels: too many states to name")
+        raise InputError(
+            f"{types} node types, {most} replicas and {levels} levels: too many states to number"
+        )
     scale = deployments.max_replicas * float(deployments.price.max()) if cost_scale is None else cost_scale
     return Problem(
         deployments=deployments,
@@ -97,6 +99,6 @@ def known_cost(problem: Problem, action: int, target: int) -> float:
 
 @compiled
 def unknown_cost(problem: Problem, seen: Seen) -> float:
-    """The part only the next interval tells: whether the response time or utilisation was exceeded."""
+    """The part only the next interval reveals: whether the response time or utilisation was exceeded."""
     late = seen.response_time_s > problem.max_response_time_s or seen.utilisation > problem.max_utilisation
     return float(compiled_interval_cost(problem, 1.0 if late else 0.0, 0.0, 0.0))

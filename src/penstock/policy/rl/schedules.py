@@ -23,7 +23,7 @@ def schedule(start: float, *, factor: float = 1.0, every: int = 1, floor: float 
 
 @compiled
 def advance(schedule: Schedule) -> None:
-    """One step has been made with the current value."""
+    """Note that one step was made with the current value."""
     schedule.steps[0] += 1
     if schedule.steps[0] == schedule.every:
         schedule.steps[0] = 0

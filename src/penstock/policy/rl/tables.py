@@ -1,4 +1,4 @@
-"""Value tables: dense where they fit, hashed where they do not, used in the same way."""
+"""Value tables: dense where they fit, hashed where they do not, used the same way."""
 
 from typing import NamedTuple
 

@@ -35,7 +35,7 @@ def tiles(problem: Problem) -> Tiles:
     types, most = problem.deployments.speedup.size, problem.deployments.max_replicas
     if types > MOST_TYPES:
         raise InputError(
-            f"{types} node types: tile coding by the set of types in use goes up to {MOST_TYPES}"
+            f"{types} node types: tile coding by the set of types in use handles at most {MOST_TYPES}"
         )
     lowest, highest = -2 * most, problem.levels - 1 - 2
     width = max((highest - lowest) // (most + 1), 1)

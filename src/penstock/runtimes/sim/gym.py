@@ -17,7 +17,7 @@ Observation = npt.NDArray[np.int64]
 
 
 class OperatorScalingEnv(gymnasium.Env[Observation, np.int64]):
-    """Scale one operator: add or remove one replica a slot, pay the cost of Russo 2023, eq. (2).
+    """Scale one operator: add or remove one replica per slot, pay the cost of Russo 2023, eq. (2).
 
     Observations are replicas per node type and the rate level. Actions are 0 for nothing,
     then one fewer and one more of each node type; one that is not possible does nothing
@@ -50,7 +50,7 @@ class OperatorScalingEnv(gymnasium.Env[Observation, np.int64]):
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if not self.action_space.contains(action):
-            raise InputError(f"action {action!r}: an integer from 0 to {self._actions - 1}")
+            raise InputError(f"action {action!r}: give an integer from 0 to {self._actions - 1}")
         if self._slot >= self._rates.size - 1:
             raise InputError("the trace is over; reset() before the next step")
         target = after(self._problem.deployments, self._here, int(action))

@@ -13,7 +13,7 @@ from numpy.random import Generator
 from penstock.domain.infrastructure import Infrastructure
 from penstock.perf.vivaldi import Coordinate, distance, observed, unknown_place
 
-_SHORTEST_S = 1e-6  # a round trip takes some time, also where the link has no delay
+_SHORTEST_S = 1e-6  # a round trip takes some time even where the link has no delay
 _BEFORE_THE_START = 100  # rounds: nodes are there before the application is
 
 

@@ -20,7 +20,7 @@ _ARRIVES_WITHIN_S = 120.0  # an executor that is not there by then may never com
 
 
 class QueryMonitor:
-    """Sees a query Penstock did not build."""
+    """Observes a query that Penstock did not build."""
 
     def __init__(self, actuator: "ExecutorActuator", query: "StreamingQuery", cores: int) -> None:
         self._actuator, self._query, self._cores = actuator, query, cores
@@ -39,14 +39,14 @@ class QueryMonitor:
         done = [p for p in self._query.recentProgress if p["batchId"] > self._last_batch]
         if done:
             self._last_batch = int(done[-1]["batchId"])
-        # Spark reports micro-batches that ended, and nothing while there is no input: then the query is
-        # measured, too, and has nothing to do. One that hangs in a micro-batch is not, whatever its
-        # executors do: their tasks may be somebody else's.
+        # Spark reports micro-batches that ended, and nothing while there is no input: then the query
+        # counts as measured, with nothing to do. One that hangs in a micro-batch is not, whatever its
+        # executors do: their tasks may belong to another query.
         idle = self._query.isActive and not self._query.status["isDataAvailable"]
         if done or idle:
             self._measured_s = now_s
         elif loads is not None and not any(loads):
-            loads = None  # a task counts when it ends: where none did, nobody knows how busy it was
+            loads = None  # a task counts when it ends: where none did, utilisation is unknown
         rows = sum(int(p["numInputRows"]) for p in done)
         # A tuple waits half a trigger on average before its micro-batch begins, then as long as that takes.
         took = waits(
@@ -103,6 +103,6 @@ class ExecutorActuator:
         jvm: Any = self._spark.sparkContext._jvm
         no_preferences = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
         context.requestTotalExecutors(wanted, 0, no_preferences)
-        # Asking for fewer ends none: the newest are ended one by one.
+        # Asking for fewer stops none: the newest are stopped one by one.
         for executor in sorted(self.executors(), key=int)[wanted:]:
             context.killExecutor(executor)

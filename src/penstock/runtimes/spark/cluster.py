@@ -117,7 +117,7 @@ class LocalCluster:
     def start(self) -> "LocalCluster":
         """Start the master, unless there is one, and the pool's worker; wait until both answer."""
         if self._warden is not None:
-            raise ClusterError("the cluster has been started already")
+            raise ClusterError("the cluster has already been started")
         self.work.mkdir(parents=True, exist_ok=True)
         master = command(_MASTER)  # names a missing Java before anything runs
         if self.master is not None:
@@ -253,7 +253,7 @@ class LocalCluster:
             self.check()
             if time.monotonic() > deadline:
                 raise ClusterError(
-                    f"{what} did not come up within {self.start_timeout_s:g} s; see {self.work / 'logs'}"
+                    f"{what} did not start within {self.start_timeout_s:g} s; see {self.work / 'logs'}"
                 )
             time.sleep(0.2)
 
@@ -271,7 +271,7 @@ def check_master(url: str) -> None:
     except ValueError as problem:
         raise InputError(f"master '{url}': {problem}") from problem
     if parts.scheme != "spark" or not host or port is None or parts.path:
-        raise InputError(f"master '{url}': not a standalone master; it looks like spark://127.0.0.1:7077")
+        raise InputError(f"master '{url}': not a standalone master; give one like spark://127.0.0.1:7077")
     try:
         with socket.create_connection((host, port), timeout=_MASTER_ANSWERS_S) as connection:
             there, here = connection.getpeername()[0], connection.getsockname()[0]

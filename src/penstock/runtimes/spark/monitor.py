@@ -66,7 +66,7 @@ class SparkMonitor:
             for chain in self._running.chains.values()
         )
         self._last_s = now_s
-        # A tuple that leads to no result is done, too, once the last operator has dealt with it.
+        # A tuple that leads to no result is also done once the last operator has dealt with it.
         left = [
             (report.ended_s, report.finished)
             for report in reports

@@ -24,7 +24,7 @@ def state_partitions(max_replicas: int) -> int:
 
 
 def shares(files: Sequence[tuple[T, int]], parts: int) -> list[list[tuple[T, int, int]]]:
-    """Cut files of so many tuples into parts of equal size: (file, first tuple, how many) each.
+    """Divide files with these numbers of tuples into parts of equal size: (file, first tuple, how many) each.
 
     The parts differ by one tuple at most; fewer parts where there are fewer tuples.
     """

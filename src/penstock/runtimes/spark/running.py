@@ -1,4 +1,4 @@
-"""An application at work: its chains as streaming queries, and what each micro-batch told.
+"""An application at work: its chains as streaming queries, and what each micro-batch reported.
 
 Only this module starts and stops queries. What it measures goes to `Measurements`, which
 the monitor reads.

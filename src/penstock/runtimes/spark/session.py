@@ -45,7 +45,7 @@ def session(
         "spark.task.maxFailures": "20",
         "spark.stage.maxConsecutiveAttempts": "20",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "FATAL",  # what goes wrong is told by the queries and the protocol
+        "spark.log.level": "FATAL",  # the queries and the protocol report what goes wrong
         "spark.ui.port": "0",
         # A regular expression in Spark recurses deeply when a query stops in the middle of a batch.
         "spark.driver.extraJavaOptions": "-Xss8m",
@@ -65,7 +65,7 @@ def session(
         with standard_error_in(log):
             spark = builder.getOrCreate()
     except Exception as problem:  # Java's, py4j's or Spark's own: it did not start
-        raise ClusterError(f"Spark does not start: {in_one_line(problem)}; see {log}") from problem
+        raise ClusterError(f"Spark did not start: {in_one_line(problem)}; see {log}") from problem
     spark.dataSource.register(LogSource)
     return spark
 

@@ -1,4 +1,4 @@
-"""What stands inside an operator's stages: it binds them to the operator's executors, and measures.
+"""Taps inside an operator's stages: they bind the stages to the operator's executors, and measure.
 
 An operator's last stage ends in the exit tap: it writes what the operator gives to the
 stream log and passes on one row per task that says what was written and how long it took.

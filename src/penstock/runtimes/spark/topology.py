@@ -126,10 +126,12 @@ class App:
         if max_replicas < 1:
             raise InputError(f"operator '{name}': max_replicas={max_replicas}; at least one replica must run")
         if output_mode not in ("append", "update"):
-            raise InputError(f"operator '{name}': output_mode='{output_mode}'; append or update")
+            raise InputError(f"operator '{name}': output_mode='{output_mode}'; choose append or update")
         for stream in inputs:
             if stream.name not in {*self.sources, *self.operators}:
-                raise InputError(f"operator '{name}': its input '{stream.name}' is not of this application")
+                raise InputError(
+                    f"operator '{name}': its input '{stream.name}' is not part of this application"
+                )
         self.operators[name] = OperatorDefinition(
             name=name,
             transform=transform,
