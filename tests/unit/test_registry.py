@@ -177,6 +177,12 @@ def test_policies_of_installed_packages_are_found_by_their_entry_point(tmp_path:
         "print('calm' in entries(Level.OPERATOR), 'broken' in entries(Level.OPERATOR))\n"
         "import penstock\n"
         "print(penstock.simulate([100.0] * 5, 'calm').reconfigurations_pct)\n"
+        "from guest import Calm\n"
+        "print(penstock.simulate([100.0] * 5, Calm).spec.operator_policy.name)\n"
+        "try:\n"
+        "    penstock.simulate([100.0] * 5, 'broken')\n"
+        "except penstock.InputError as problem:\n"
+        "    print(problem)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -185,7 +191,10 @@ def test_policies_of_installed_packages_are_found_by_their_entry_point(tmp_path:
         env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         check=True,
     )
-    assert done.stdout.split() == ["True", "False", "0.0"]
+    found, reconfigurations, by_class, problem = done.stdout.splitlines()
+    assert (found, reconfigurations) == ("True False", "0.0")
+    assert by_class == "guest:Calm"  # which any process can load
+    assert problem.startswith("policy 'broken': importing 'guest:Nobody' failed: AttributeError")
 
 
 def test_every_entry_says_what_it_is_and_what_its_parameters_are() -> None:

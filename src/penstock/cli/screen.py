@@ -43,13 +43,17 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=2, allow_nan=False)
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
+def print_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None, words: bool = False
+) -> None:
+    """A table of figures, or of words."""
     from rich import box
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
     for index, name in enumerate(header):
-        table.add_column(name, justify="left" if index == 0 else "right", no_wrap=index == 0)
+        left = words or index == 0
+        table.add_column(name, justify="left" if left else "right", no_wrap=index == 0)
     for row in rows:
         table.add_row(*row)
     _this().out.print(table)

@@ -131,7 +131,12 @@ class TunerProcess:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+                env={
+                    **os.environ,
+                    "OMP_NUM_THREADS": "1",
+                    "OPENBLAS_NUM_THREADS": "1",
+                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # where own policies are
+                },
                 start_new_session=True,  # Ctrl-C is for the run, which stops this process itself
             )
 

@@ -22,6 +22,7 @@ from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
 from typing import Any, TypeVar
 
+from penstock.compiled import is_ours
 from penstock.domain.errors import InputError
 from penstock.policy.knowledge import ApplicationKnowledge, NodeKnowledge, OperatorKnowledge
 from penstock.policy.parameters import (
@@ -141,6 +142,7 @@ class Entry:
 _entries: dict[Level, dict[str, Entry]] = {level: {} for level in Level}
 _discovered: set[Level] = set()
 _installed: list[bool] = []
+_broken: dict[str, str] = {}  # installed policies that could not be loaded, and why
 _lock = RLock()
 
 Names = str | Mapping[str, Mapping[str, Any]]
@@ -233,10 +235,11 @@ def known_as(level: Level, policy: str | type) -> Entry:
     """The entry of a policy that a program gives by name or as a class."""
     if isinstance(policy, str):
         return load(level, policy)
+    _discover(level)
     for one in _entries[level].values():
-        if one.policy is policy:
+        if one.policy is policy and is_ours(policy):
             return one
-    return _enter_as(level, _place(policy), policy)
+    return _enter_as(level, _place(policy), policy)  # a name by which another process can load it
 
 
 def load_any(name: str) -> Entry:
@@ -292,17 +295,30 @@ def _discover_installed() -> None:
 def _enter_installed(point: EntryPoint) -> None:
     try:
         policy = point.load()
-    except Exception:  # a broken package must not take the others down
+    except Exception as problem:  # a broken package must not take the others down
+        what = " ".join(f"{type(problem).__name__}: {problem}".split())
+        _broken[point.name] = f"importing '{point.value}' failed: {what}"
         return
-    for level in Level:
-        if isinstance(policy, type) and callable(getattr(policy, level.method, None)):
-            _discover(level)
-            if point.name not in _entries[level]:
-                _enter_as(level, point.name, policy)
+    levels = [level for level in Level if callable(getattr(policy, level.method, None))]
+    if not isinstance(policy, type) or not levels:
+        _broken[point.name] = f"'{point.value}' is not a class of policies"
+        return
+    for level in levels:
+        _discover(level)
+        if point.name not in _entries[level]:
+            _enter_as(level, point.name, policy)
+
+
+def broken() -> list[InputError]:
+    """What is wrong with installed policies that could not be loaded."""
+    _discover_installed()
+    return [InputError(f"installed policy '{name}': {why}") for name, why in _broken.items()]
 
 
 def _unknown(level: Level, name: str) -> InputError:
     known = _entries[level]
+    if name in _broken:
+        return InputError(f"{level.word} '{name}': {_broken[name]}")
     if ":" in name:
         return InputError(
             f"{level.word} '{name}': not loaded; code is imported only where you ask for it: "

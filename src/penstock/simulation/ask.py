@@ -25,6 +25,8 @@ def simulation_of(
     **settings: Any,
 ) -> Simulation:
     """What these keywords describe; one that does not apply is an error that names it."""
+    if application is None and application_policy is not None:
+        raise InputError("simulate: an application policy manages an application; give application, too")
     kind = (
         OneOperator
         if application is None
