@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from penstock.policy.kernel import step_of as step_of
     from penstock.policy.parameters import Param as Param
     from penstock.policy.parameters import Value
-    from penstock.policy.registry import Entry
+    from penstock.policy.registry import PolicyEntry
     from penstock.policy.registry import application_policy as application_policy
     from penstock.policy.registry import node_policy as node_policy
     from penstock.policy.registry import operator_policy as operator_policy
@@ -284,7 +284,7 @@ def compare(
     )
 
 
-def policies() -> "dict[str, dict[str, Entry]]":
+def policies() -> "dict[str, dict[str, PolicyEntry]]":
     """Every policy there is, by level (operator, application, node) and name.
 
     An entry has a `title`, `traits` and `parameters`, each with its default, help and bounds.

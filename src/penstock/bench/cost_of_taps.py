@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.bench.figure import Figure
-from penstock.data.session import spark_session
+from penstock.data.spark_session import spark_session
 from penstock.runtimes.spark.taps import REPORT_SCHEMA, exit_tap
 
 if TYPE_CHECKING:

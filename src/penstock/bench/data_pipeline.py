@@ -15,8 +15,8 @@ import pandas
 from penstock.bench.figure import Figure
 from penstock.control.spec import Manager
 from penstock.data.build import Recipe, build_trace
-from penstock.data.session import spark_session
 from penstock.data.sources import KINDS, write_lines
+from penstock.data.spark_session import spark_session
 from penstock.data.synthetic_events import trip_lines
 from penstock.data.synthetic_taxi import taxi_rates
 from penstock.data.synthetic_tweets import tweet_rates

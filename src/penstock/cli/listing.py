@@ -9,7 +9,7 @@ from penstock.cli import options, screen
 
 if TYPE_CHECKING:
     from penstock.policy.parameters import Parameter
-    from penstock.policy.registry import Entry
+    from penstock.policy.registry import PolicyEntry
 
 
 def policies(
@@ -55,7 +55,7 @@ def policies(
         )
 
 
-def _families(entries: "Sequence[Entry]") -> list[tuple[str, str, str]]:
+def _families(entries: "Sequence[PolicyEntry]") -> list[tuple[str, str, str]]:
     """A row for every class of policies, whatever names it goes by."""
     names: dict[type, list[str]] = {}
     for one in entries:
@@ -67,13 +67,13 @@ def _families(entries: "Sequence[Entry]") -> list[tuple[str, str, str]]:
     ]
 
 
-def _default(entry: "Entry", parameter: "Parameter") -> str:
+def _default(entry: "PolicyEntry", parameter: "Parameter") -> str:
     published = entry.published.get(parameter.name)
     text = "none" if parameter.default is None else str(parameter.default)
     return text if published is None else f"{text} (as published {published})"
 
 
-def _as_json(entry: "Entry") -> dict[str, Any]:
+def _as_json(entry: "PolicyEntry") -> dict[str, Any]:
     from dataclasses import asdict
 
     from penstock.policy.parameters import USUAL

@@ -11,7 +11,7 @@ from penstock.domain.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.control.spec import Manager
-    from penstock.policy.registry import Entry, Level
+    from penstock.policy.registry import Level, PolicyEntry
 
 POLICY_HELP = (
     "{policies}; or module:Class of your own, found in this folder or on the Python path "
@@ -70,13 +70,13 @@ def chosen(
                 raise InputError(f"--set '{text}': {one.owner} has '{parameter}' set already; set it once")
             own[parameter] = one.parsed(parameter, value)
 
-    def managers(entries: "Sequence[Entry]") -> list[Manager]:
+    def managers(entries: "Sequence[PolicyEntry]") -> list[Manager]:
         return [Manager(one.name, values.get(id(one), {})) for one in entries]
 
     return Chosen(managers(below), managers(above), managers(nodes))
 
 
-def _check_asked(text: str, owners: "Sequence[Entry]", above: "Sequence[Entry]") -> None:
+def _check_asked(text: str, owners: "Sequence[PolicyEntry]", above: "Sequence[PolicyEntry]") -> None:
     """A parameter of a policy that nobody asks would be ignored in silence."""
     from penstock.policy.registry import Level
 
@@ -87,7 +87,7 @@ def _check_asked(text: str, owners: "Sequence[Entry]", above: "Sequence[Entry]")
         )
 
 
-def _owners(text: str, name: str, entries: "Sequence[Entry]") -> "tuple[list[Entry], str]":
+def _owners(text: str, name: str, entries: "Sequence[PolicyEntry]") -> "tuple[list[PolicyEntry], str]":
     """Those a setting is meant for: all policies of one level that have such a parameter."""
     from penstock.policy.parameters import unknown_parameter
 
@@ -110,7 +110,7 @@ def _owners(text: str, name: str, entries: "Sequence[Entry]") -> "tuple[list[Ent
     return having, parameter
 
 
-def loaded(level: "Level", name: str) -> "Entry":
+def loaded(level: "Level", name: str) -> "PolicyEntry":
     """The entry of a name given by a person; modules in this folder are found, too."""
     from penstock.policy.registry import load
 

@@ -47,7 +47,7 @@ def sweep(
 
     Example: penstock sweep --trace taxi.txt --policies ql,ql-pds --infrastructures A:3,B:3 --out table
     """
-    from penstock.data.session import spark_session
+    from penstock.data.spark_session import spark_session
     from penstock.data.traces import read_trace
     from penstock.simulation.presets import PAPER, scenario
     from penstock.simulation.spec import OneOperator

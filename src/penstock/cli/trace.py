@@ -67,8 +67,8 @@ def synth(
 def _synth_events(
     events: str, *, rows: int, seed: int, slots: int | None, out: Path, master: str | None, overwrite: bool
 ) -> None:
-    from penstock.data.session import spark_session
     from penstock.data.sources import is_made_by, write_lines
+    from penstock.data.spark_session import spark_session
     from penstock.data.synthetic_events import EVENTS
 
     if events not in EVENTS:
@@ -112,8 +112,8 @@ def build(
     """
     from penstock.data.build import Recipe, build_trace
     from penstock.data.raw import local_files
-    from penstock.data.session import spark_errors, spark_session
     from penstock.data.sources import kind_named, remove_table, write_table
+    from penstock.data.spark_session import spark_errors, spark_session
 
     source = kind_named(kind)
     recipe = Recipe(

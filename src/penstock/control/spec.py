@@ -18,7 +18,7 @@ from penstock.perf.traffic import visits
 from penstock.policy.api import ApplicationPolicy, NodePolicy, OperatorPolicy
 from penstock.policy.knowledge import ApplicationKnowledge, NodeKnowledge, OperatorKnowledge
 from penstock.policy.parameters import Value
-from penstock.policy.registry import Entry, Level, entries, entry, known_as, load
+from penstock.policy.registry import Level, PolicyEntry, entries, entry, known_as, load
 
 GRANT_ALL = "grant-all"
 
@@ -34,7 +34,7 @@ class Manager:
         set_to = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
         return f"{self.name} ({set_to})" if set_to else self.name
 
-    def entry(self, level: Level) -> Entry:
+    def entry(self, level: Level) -> PolicyEntry:
         """The policy's entry; its parameters are checked."""
         found = entry(level, self.name)
         found.checked(self.parameters)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.data.routes import GRID_300 as GRID_300
     from penstock.data.routes import GRID_600 as GRID_600
     from penstock.data.routes import clean_trips as clean_trips
-    from penstock.data.session import spark_session as spark_session
+    from penstock.data.spark_session import spark_session as spark_session
     from penstock.data.trips import debs_trips as debs_trips
 
 _HOMES = {

@@ -71,7 +71,7 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class PolicyEntry:
     """One name, what it stands for, and what is known about it without building it."""
 
     name: str
@@ -139,7 +139,7 @@ class Entry:
         return told
 
 
-_entries: dict[Level, dict[str, Entry]] = {level: {} for level in Level}
+_entries: dict[Level, dict[str, PolicyEntry]] = {level: {} for level in Level}
 _discovered: set[Level] = set()
 _installed: list[bool] = []
 _broken: dict[str, str] = {}  # installed policies that could not be loaded, and why
@@ -183,7 +183,7 @@ def _entering(level: Level, names: Names, traits: Traits, published: Values | No
             there = _entries[level].get(name)
             if there is not None and _place(there.policy) != _place(policy):
                 raise InputError(f"{level.word} '{name}': {_place(there.policy)} already has that name")
-            _entries[level][name] = Entry(
+            _entries[level][name] = PolicyEntry(
                 name=name, level=level, policy=policy, traits=traits, fixed=fixed, published=published or {}
             )
         return policy
@@ -195,14 +195,14 @@ def _place(policy: type) -> str:
     return f"{policy.__module__}:{policy.__qualname__}"
 
 
-def entries(level: Level) -> dict[str, Entry]:
+def entries(level: Level) -> dict[str, PolicyEntry]:
     """All that is known: built in, installed, or loaded in this process."""
     _discover(level)
     _discover_installed()
     return dict(sorted(_entries[level].items()))
 
 
-def entry(level: Level, name: str) -> Entry:
+def entry(level: Level, name: str) -> PolicyEntry:
     """The entry of this name; an error names the nearest one."""
     _discover(level)
     if name not in _entries[level]:
@@ -212,7 +212,7 @@ def entry(level: Level, name: str) -> Entry:
     return _entries[level][name]
 
 
-def load(level: Level, name: str) -> Entry:
+def load(level: Level, name: str) -> PolicyEntry:
     """The entry of a name that a person gave; `module:Class` imports the module."""
     if ":" not in name or name in _entries[level]:
         return entry(level, name)
@@ -231,7 +231,7 @@ def load(level: Level, name: str) -> Entry:
     return _enter_as(level, name, found)
 
 
-def known_as(level: Level, policy: str | type) -> Entry:
+def known_as(level: Level, policy: str | type) -> PolicyEntry:
     """The entry of a policy that a program gives by name or as a class."""
     if isinstance(policy, str):
         return load(level, policy)
@@ -242,7 +242,7 @@ def known_as(level: Level, policy: str | type) -> Entry:
     return _enter_as(level, _place(policy), policy)  # a name by which another process can load it
 
 
-def load_any(name: str) -> Entry:
+def load_any(name: str) -> PolicyEntry:
     """The same for a class of any level, in a process that is given only its name."""
     problems: list[InputError] = []
     for level in Level:
@@ -257,13 +257,13 @@ def load_any(name: str) -> Entry:
     raise InputError(f"policy '{name}': unknown; did you mean '{near[0]}'?") if near else problems[0]
 
 
-def _enter_as(level: Level, name: str, policy: type) -> Entry:
+def _enter_as(level: Level, name: str, policy: type) -> PolicyEntry:
     """A class under its own name; without an entry it is assumed to depend on chance."""
     own = next((one for one in _entries[level].values() if one.policy is policy), None)
     if own is None and not callable(getattr(policy, level.method, None)):
         raise InputError(f"{level.word} '{name}': {policy.__name__} has no method '{level.method}'")
     made = (
-        Entry(name=name, level=level, policy=policy, traits=Traits(chance=True))
+        PolicyEntry(name=name, level=level, policy=policy, traits=Traits(chance=True))
         if own is None
         else replace(own, name=name)
     )

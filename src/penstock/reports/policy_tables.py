@@ -5,7 +5,7 @@ from functools import partial
 from itertools import groupby
 
 from penstock.policy.parameters import USUAL, Parameter
-from penstock.policy.registry import Entry, Level, entries
+from penstock.policy.registry import Level, PolicyEntry, entries
 
 BEGIN, END = "<!-- from the registry: {name} -->", "<!-- end -->"
 
@@ -55,7 +55,7 @@ def with_tables(text: str) -> str:
     return text
 
 
-def _families(level: Level) -> list[list[Entry]]:
+def _families(level: Level) -> list[list[PolicyEntry]]:
     """Entries of the same class, built in, in the order of names."""
     own = [one for one in entries(level).values() if one.policy.__module__.startswith("penstock.")]
     kinds = sorted(own, key=lambda one: (one.policy.__module__, one.policy.__name__, one.name))
@@ -63,11 +63,11 @@ def _families(level: Level) -> list[list[Entry]]:
     return sorted(found, key=lambda family: family[0].name)
 
 
-def _names(family: Iterable[Entry]) -> str:
+def _names(family: Iterable[PolicyEntry]) -> str:
     return ", ".join(f"`{one.name}`" for one in family)
 
 
-def _traits(family: Iterable[Entry]) -> str:
+def _traits(family: Iterable[PolicyEntry]) -> str:
     said: dict[str, list[str]] = {}
     for one in family:
         for trait, words in (
@@ -86,11 +86,11 @@ def _traits(family: Iterable[Entry]) -> str:
     )
 
 
-def _settable(entry: Entry) -> str:
+def _settable(entry: PolicyEntry) -> str:
     return ", ".join(f"`{name}`" for name in entry.parameters)
 
 
-def _default(entry: Entry, parameter: Parameter) -> str:
+def _default(entry: PolicyEntry, parameter: Parameter) -> str:
     if parameter.default is USUAL:
         return "worked out"
     published = entry.published.get(parameter.name)
