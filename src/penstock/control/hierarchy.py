@@ -45,7 +45,8 @@ class ManagersMemory:
     application: Any
     granted_at_s: float | None = None  # when the Application Manager last ran
     changed_at_s: float | None = None  # when something was last changed
-    decided_at_s: Mapping[str, float] = field(default_factory=dict)  # when each Operator Manager last ran
+    # When Operator Managers last ran; not kept where all run in every round.
+    decided_at_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,19 +82,22 @@ def decide(
             decisions={o.operator: Hold(why) for o in seen.operators}, requests=(), verdict=Verdict(())
         ), memory
     decisions: dict[str, Decision] = {}
+    changes: list[tuple[OperatorObservation, Scale]] = []
     memories = dict(memory.operators)
-    decided_at_s = dict(memory.decided_at_s)
     for one in seen.operators:
         name = one.operator
         policy = managers.operators.get(name)
         if policy is not None and _is_due(managers, memory, name, seen.at_s):
-            decided_at_s[name] = seen.at_s
-            decisions[name], memories[name] = policy.decide(memories[name], one, rngs[name])
-    requests, impossible = _requests(decisions, seen.operators, rngs, nodes, hosts)
-    for name, node_policy in managers.nodes.items():
-        proposal = node_policy.propose(nodes[name], nodes, rngs[name]) if nodes and name in nodes else None
-        if proposal is not None:
-            requests.append(proposal)
+            decision, memories[name] = policy.decide(memories[name], one, rngs[name])
+            decisions[name] = decision
+            if isinstance(decision, Scale):
+                changes.append((one, decision))
+    decided_at_s = memory.decided_at_s
+    if managers.operator_period_s:
+        decided_at_s = {**decided_at_s, **dict.fromkeys(decisions, seen.at_s)}
+    requests, impossible = _requests(changes, rngs, nodes, hosts)
+    if nodes:
+        requests += _proposals(managers, rngs, nodes)
     due = memory.granted_at_s is None or seen.at_s - memory.granted_at_s >= managers.application_period_s
     if not due:
         waiting = tuple(Refused(request, "the Application Manager runs later") for request in requests)
@@ -101,9 +105,10 @@ def decide(
         return Round(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
     verdict, state = managers.application.grant(memory.application, requests, seen)
     decisions |= verdict.decisions
-    if nodes is not None and hosts is not None:
+    if verdict.granted and nodes is not None and hosts is not None:
         verdict = _placed(verdict, {one.operator: one.replicas for one in seen.operators}, rngs, nodes, hosts)
-    verdict = Verdict(verdict.granted, (*verdict.refused, *impossible))
+    if impossible or verdict.decisions:
+        verdict = Verdict(verdict.granted, (*verdict.refused, *impossible))
     memory = ManagersMemory(
         operators=memories,
         application=state,
@@ -115,13 +120,14 @@ def decide(
 
 
 def _is_due(managers: Managers, memory: ManagersMemory, operator: str, at_s: float) -> bool:
+    if operator not in managers.operator_period_s:
+        return True
     last = memory.decided_at_s.get(operator)
-    return last is None or at_s - last >= managers.operator_period_s.get(operator, 0.0)
+    return last is None or at_s - last >= managers.operator_period_s[operator]
 
 
 def _requests(
-    decisions: Mapping[str, Decision],
-    seen: Sequence[OperatorObservation],
+    changes: Sequence[tuple[OperatorObservation, Scale]],
     rngs: Mapping[str, Generator],
     nodes: Mapping[str, NodeObservation] | None,
     hosts: Hosts | None,
@@ -129,10 +135,7 @@ def _requests(
     """Decisions to change as requests, with the nodes concerned where nodes are known."""
     requests: list[Request] = []
     impossible: list[Refused] = []
-    for one in seen:
-        decision = decisions.get(one.operator)
-        if not isinstance(decision, Scale):
-            continue
+    for one, decision in changes:
         request = request_of(one.operator, one.replicas, decision)
         if nodes is not None and hosts is not None:
             chosen = _nodes_for(request, one.replicas, nodes, hosts[one.operator], rngs[one.operator])
@@ -142,6 +145,18 @@ def _requests(
             request = replace(request, nodes=chosen)
         requests.append(request)
     return requests, impossible
+
+
+def _proposals(
+    managers: Managers, rngs: Mapping[str, Generator], nodes: Mapping[str, NodeObservation]
+) -> list[Request]:
+    """What Node Managers ask for."""
+    proposed = [
+        policy.propose(nodes[name], nodes, rngs[name])
+        for name, policy in managers.nodes.items()
+        if name in nodes
+    ]
+    return [request for request in proposed if request is not None]
 
 
 def _placed(

@@ -96,7 +96,7 @@ def plan(
         granted=admitted.granted,
         advise=controller.advise,
     )
-    done = made.to_do.granted
+    done = made.done
     if outcome.verdict.granted and not done:  # nothing changes after all, so nobody has to rest
         managers = replace(managers, changed_at_s=memory.managers.changed_at_s)
     if controller.safety is not None:

@@ -19,7 +19,11 @@ class Plan:
     advise: bool = False  # nothing of it is carried out
 
     @property
+    def done(self) -> tuple[Request, ...]:
+        """What is carried out."""
+        return () if self.advise else self.granted
+
+    @property
     def to_do(self) -> Verdict:
         """For the actuator: what to carry out, and what was refused on the way."""
-        refused = (*self.verdict.refused, *self.vetoes)
-        return Verdict(() if self.advise else self.granted, refused)
+        return Verdict(self.done, (*self.verdict.refused, *self.vetoes))

@@ -119,6 +119,13 @@ class Handles:
             handle = self._handles[replicas.counts] = handle_of(self._space, replicas)
         return handle
 
+    def find(self, replicas: Replicas) -> int | None:
+        """The same, or None where they are more than there may be."""
+        handle = self._handles.get(replicas.counts)
+        if handle is None and replicas.total <= self._space.max_replicas:
+            handle = self.of(replicas)
+        return handle
+
     def replicas(self, handle: int) -> Replicas:
         replicas = self._replicas.get(handle)
         if replicas is None:

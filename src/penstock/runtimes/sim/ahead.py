@@ -188,7 +188,9 @@ class SlotsAhead:
             )
             for station, times_s in zip(stations, self._times_s, strict=True)
         ]
-        self._sink = _AtTheSink(*np.empty((2, MOST_AHEAD)), np.empty(MOST_AHEAD, dtype=np.bool_))
+        self._sink = _AtTheSink(
+            np.empty(MOST_AHEAD), np.empty(MOST_AHEAD), np.empty(MOST_AHEAD, dtype=np.bool_)
+        )
         inside, waits_s = self._source.inside, self._source.waits_s
         self._let_in = machine_code(_let_in, self._rates, 0, 0, 0.0, 0.0, 0.0, 0.0, self._source)
         self._serve = [

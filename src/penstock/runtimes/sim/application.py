@@ -142,7 +142,7 @@ class SimulatedApplication:
     _operators: list[_Operator] = field(default_factory=list)
     _one_limit: bool = True  # for all paths
     _deployment: _Deployment | None = None
-    _maker: SlotsAhead | None = None
+    _maker: SlotsAhead = field(init=False)
     _ahead: Slots | None = None
     _look_ahead: int = _FEWEST_AHEAD  # slots that are worked out next
 
