@@ -8,7 +8,7 @@ did not change, which is how a learner knows.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.random import Generator
 
@@ -37,8 +37,10 @@ class Managers:
     rest_s: float = 0.0  # after a change, local managers wait until their measurements mean something
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagersMemory:
+_NEVER: Mapping[str, float] = {}
+
+
+class ManagersMemory(NamedTuple):
     """Everything the managers remember."""
 
     operators: Mapping[str, Any]
@@ -46,11 +48,10 @@ class ManagersMemory:
     granted_at_s: float | None = None  # when the Application Manager last ran
     changed_at_s: float | None = None  # when something was last changed
     # When Operator Managers last ran; not kept where all run in every round.
-    decided_at_s: Mapping[str, float] = field(default_factory=dict)
+    decided_at_s: Mapping[str, float] = _NEVER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class Round(NamedTuple):
     """One round: what was decided where, what was asked for, what was granted."""
 
     decisions: Mapping[str, Decision]
@@ -101,7 +102,7 @@ def decide(
     due = memory.granted_at_s is None or seen.at_s - memory.granted_at_s >= managers.application_period_s
     if not due:
         waiting = tuple(Refused(request, "the Application Manager runs later") for request in requests)
-        memory = replace(memory, operators=memories, decided_at_s=decided_at_s)
+        memory = memory._replace(operators=memories, decided_at_s=decided_at_s)
         return Round(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
     verdict, state = managers.application.grant(memory.application, requests, seen)
     decisions |= verdict.decisions
@@ -182,7 +183,7 @@ def _placed(
             home = replace(request, nodes=chosen)
         granted.append(home)
         for name in new_nodes(home):
-            left[name] = replace(left[name], free_slots=left[name].free_slots - 1)
+            left[name] = left[name]._replace(free_slots=left[name].free_slots - 1)
     return Verdict(tuple(granted), (*verdict.refused, *homeless))
 
 
@@ -208,7 +209,7 @@ def _nodes_for(
             if picked is None:
                 return NO_ROOM
             chosen.append(picked)
-            left[picked] = replace(left[picked], free_slots=left[picked].free_slots - 1)
+            left[picked] = left[picked]._replace(free_slots=left[picked].free_slots - 1)
     return tuple(chosen)
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.random import Generator, default_rng
 
@@ -33,8 +33,7 @@ class Controller:
     advise: bool = False  # decide and explain, change nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerMemory:
+class ControllerMemory(NamedTuple):
     """Everything a controller remembers, chance included."""
 
     managers: ManagersMemory
@@ -65,8 +64,8 @@ def in_place(controller: Controller, memory: ControllerMemory, *, explains: bool
         for name, part in memory.managers.operators.items()
     }
     application = _in_place(managers.application, memory.managers.application, explains)
-    given = replace(memory.managers, operators=operators, application=application)
-    return replace(memory, managers=given, in_place=True)
+    given = memory.managers._replace(operators=operators, application=application)
+    return memory._replace(managers=given, in_place=True)
 
 
 def _in_place(policy: object, memory: Any, explains: bool) -> Any:
@@ -98,7 +97,7 @@ def plan(
     )
     done = made.done
     if outcome.verdict.granted and not done:  # nothing changes after all, so nobody has to rest
-        managers = replace(managers, changed_at_s=memory.managers.changed_at_s)
+        managers = managers._replace(changed_at_s=memory.managers.changed_at_s)
     if controller.safety is not None:
         safety = carried_out(safety, done, seen)
     return made, ControllerMemory(managers=managers, safety=safety, rngs=rngs, in_place=memory.in_place)

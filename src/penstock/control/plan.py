@@ -1,14 +1,13 @@
 """One round of the control loop, written down: what was decided, asked for, granted and vetoed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.domain.decision import Decision
 from penstock.domain.request import Refused, Request, Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """From Operator Managers to what is to be done, with every reason on the way."""
 
     decisions: Mapping[str, Decision]  # of Operator Managers that were asked in this round

@@ -165,7 +165,7 @@ class Controlling:
             memory = pretrained(spec, controller, memory)
             # What was measured before the first decision counts: the warm-up may be over already.
             watched = noticed(self._safety(spec.operators), memory.safety, (), {}, self._measured[0])
-            memory = replace(memory, safety=watched)
+            memory = memory._replace(safety=watched)
         self._begin(Deciding(spec=spec, controller=controller, memory=memory))
 
     def _resume(self) -> None:

@@ -3,7 +3,6 @@
 `play` runs an episode of whatever policy there is: compiled where its step is, else by the loop.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,9 +108,8 @@ def play(
     # The published simulator knows no safety chain; neither does this slot.
     controller = Controller(managers=managers, node_types=(), safety=None)
     state = first_memory(controller, seed=0)
-    state = replace(
-        state,
-        managers=replace(state.managers, operators={_NAME: memory}),
+    state = state._replace(
+        managers=state.managers._replace(operators={_NAME: memory}),
         rngs={**state.rngs, _NAME: rng},
     )
     state = in_place(controller, state)
