@@ -84,17 +84,17 @@ def decide(
         ), memory
     decisions: dict[str, Decision] = {}
     changes: list[tuple[OperatorObservation, Scale]] = []
-    memories = dict(memory.operators)
+    memories, periods = dict(memory.operators), managers.operator_period_s
     for one in seen.operators:
         name = one.operator
         policy = managers.operators.get(name)
-        if policy is not None and _is_due(managers, memory, name, seen.at_s):
+        if policy is not None and (not periods or _is_due(managers, memory, name, seen.at_s)):
             decision, memories[name] = policy.decide(memories[name], one, rngs[name])
             decisions[name] = decision
             if isinstance(decision, Scale):
                 changes.append((one, decision))
     decided_at_s = memory.decided_at_s
-    if managers.operator_period_s:
+    if periods:
         decided_at_s = {**decided_at_s, **dict.fromkeys(decisions, seen.at_s)}
     requests, impossible = _requests(changes, rngs, nodes, hosts)
     if nodes:
@@ -121,10 +121,8 @@ def decide(
 
 
 def _is_due(managers: Managers, memory: ManagersMemory, operator: str, at_s: float) -> bool:
-    if operator not in managers.operator_period_s:
-        return True
     last = memory.decided_at_s.get(operator)
-    return last is None or at_s - last >= managers.operator_period_s[operator]
+    return last is None or at_s - last >= managers.operator_period_s.get(operator, 0.0)
 
 
 def _requests(

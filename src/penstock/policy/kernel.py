@@ -168,12 +168,12 @@ def mean_utilisation(seen: OperatorObservation, busiest: float) -> float:
     if not loads:
         return busiest
     # Counted down from the busiest: the mean of replicas alike is theirs to the last digit.
-    most = max(loads)
-    if len(loads) == 1:
+    most, least = max(loads), min(loads)
+    if most == least:
         return most if 0 <= most < inf else busiest
     idle = sum([most - load for load in loads])
     # What is no number, or infinite, makes `idle` so.
-    return most - idle / len(loads) if min(loads) >= 0 and idle < inf else busiest
+    return most - idle / len(loads) if least >= 0 and idle < inf else busiest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +228,7 @@ class CompiledPolicy(Generic[K]):
             or not (0 <= rate < inf and time_s >= 0 and load >= 0)
         ):
             return Hold(f"{', '.join(unmeasured(seen))} not measured"), memory
-        here = self._handles.find(seen.replicas)
+        here = self._handles.find(seen.replicas.counts)
         if here is None:
             most = self.deployments.max_replicas
             return Hold(f"{seen.replicas.total} replicas run, more than the {most} it knows about"), memory

@@ -224,11 +224,12 @@ class CentralisedManager(Generic[K]):
             # A joint state with a hole cannot be looked up: blind in one operator is blind in all.
             what = f"operators {', '.join(missing)} not measured" if missing else "source rate not measured"
             return dict.fromkeys(self._most, Hold(what)), memory
-        if crowded:
+        here = None if crowded else self._handles.find(tuple(counts))
+        if here is None:
             what = f"operators {', '.join(crowded)} run more replicas than planned for"
             return dict.fromkeys(self._most, Hold(what)), memory
         joint = Seen(
-            self._handles.of(Replicas(tuple(counts))),
+            here,
             float(source_rate),
             float(max([scale * sum([times_s[name] for name in path]) for path, scale in self._scales])),
             float(busiest),

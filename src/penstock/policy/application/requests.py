@@ -64,4 +64,4 @@ def decided_above(
         if isinstance(decision, Scale)
     ]
     why = "the Application Manager decides for all operators"
-    return Verdict(tuple(own), tuple(Refused(request, why) for request in requests), decisions)
+    return Verdict(tuple(own), tuple([Refused(request, why) for request in requests]), decisions)

@@ -154,25 +154,26 @@ class SizingManager:
             resize, explains = memory.resized, memory.explains
         else:
             fleets = {name: copied(fleet) for name, fleet in memory.items()}
+        chosen = self.chosen_type
         decisions: dict[str, Decision] = {}
         for name, fleet in fleets.items():
-            handles, now, count = self._handles[name], operators[name].replicas, wanted[name]
-            oldest_gone = resize(fleet, handles.of(now), count, self.chosen_type)
-            target = self._target(name, now, count, handles.replicas(oldest_gone))
-            why = f"{count} replicas for {stations[name].rate:.0f} t/s" if explains else UNEXPLAINED
-            if target == now:
+            station, count, now = stations[name], wanted[name], operators[name].replicas
+            handles = self._handles[name]
+            here = handles.of(now)
+            there = resize(fleet, here, count, chosen)
+            if now.counts[chosen] < station.running and not self.as_published:
+                # Others, as a run may start with, would not be as fast as counted on.
+                there = handles.of(self._of_chosen_type(max(1, min(count, station.most))))
+            why = f"{count} replicas for {station.rate:.0f} t/s" if explains else UNEXPLAINED
+            if there == here:
                 decisions[name] = Hold(why) if explains else HELD
             else:
-                decisions[name] = Scale(target=target, score=1.0, reason=why)
+                decisions[name] = Scale(target=handles.replicas(there), score=1.0, reason=why)
         return decided_above(decisions, operators, requests), fleets
 
-    def _target(self, name: str, now: Replicas, wanted: int, resized: Replicas) -> Replicas:
-        """As many of the chosen type; others, as a run may start with, would not be as fast as counted on."""
-        chosen = self.chosen_type
-        if now.counts[chosen] == now.total or self.as_published:
-            return resized
-        count = max(1, min(wanted, self.application.operator(name).max_replicas))
-        return Replicas(tuple(count if index == chosen else 0 for index in range(len(self.node_types))))
+    def _of_chosen_type(self, count: int) -> Replicas:
+        types = range(len(self.node_types))
+        return Replicas(tuple(count if index == self.chosen_type else 0 for index in types))
 
     def _stations(
         self, seen: Mapping[str, OperatorObservation], source_rate: float | None

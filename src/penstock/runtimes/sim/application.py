@@ -90,13 +90,19 @@ class _Operator:
     handle: int = 0
     capacity: float = inf  # tuples/s at the source
     resources: float = 0.0
+    known: dict[int, tuple[float, float]] = field(default_factory=dict)  # both, of deployments there were
 
     def deploy(self, replicas: Replicas) -> None:
-        queue, space = self.model.queue, self.model.deployments
         self.replicas, self.handle = replicas, self.handles.of(replicas)
-        self.resources = cost_of(space, self.handle)
-        if self.visits > 0:
-            self.capacity = throughput(queue, space, self.handle, _MORE_THAN_ANY) / self.visits
+        if self.handle not in self.known:
+            self.known[self.handle] = self._capacity(), cost_of(self.model.deployments, self.handle)
+        self.capacity, self.resources = self.known[self.handle]
+
+    def _capacity(self) -> float:
+        if self.visits == 0:
+            return inf
+        queue, space = self.model.queue, self.model.deployments
+        return throughput(queue, space, self.handle, _MORE_THAN_ANY) / self.visits
 
 
 def _operator(name: str, model: OperatorModel, visits: float) -> _Operator:
@@ -264,7 +270,7 @@ class SimulatedApplication:
                 resources=deployed.resources,
                 downtime_s=ahead.downtime_s[now],
                 reconfigured=bool(granted),
-                migrations=sum([isinstance(request, Migrate) for request in granted]),
+                migrations=sum([isinstance(one, Migrate) for one in granted]) if granted else 0,
                 waiting=ahead.waiting[now],
             )
         )
