@@ -89,16 +89,14 @@ class _AtTheSource(NamedTuple):
 @compiled
 def _let_in(
     rates: Floats,
-    first: int,
-    count: int,
     waiting: float,
     pause_s: float,
     slot_s: float,
     capacity: float,
     out: _AtTheSource,
 ) -> None:
-    for slot in range(count):
-        rate = rates[first + slot]
+    for slot in range(rates.size):
+        rate = rates[slot]
         before, now_s = waiting, min(pause_s, slot_s)
         pause_s -= now_s
         wait, waiting = buffered(rate, before, now_s, slot_s, capacity, pause_s)
@@ -161,14 +159,13 @@ def _arrive(
 
 
 class SlotsAhead:
-    """Works out runs of slots of one application over one trace."""
+    """Works out runs of slots of one application."""
 
     def __init__(
         self,
         stations: Sequence[Station],
         paths: Sequence[Sequence[int]],  # indices of stations
         limits_s: Sequence[float],  # of each path
-        rates: Floats,
         slot_s: float,
     ) -> None:
         longest = max(len(path) for path in paths)
@@ -178,7 +175,7 @@ class SlotsAhead:
             frozen_floats(limits_s),
             float(min(limits_s)),
         )
-        self._rates, self._slot_s = read_only(rates), slot_s
+        self._slot_s = slot_s
         # Room to write into, the same for every run.
         self._source = _AtTheSource(*np.empty((5, MOST_AHEAD)))
         self._times_s = np.empty((len(stations), MOST_AHEAD))
@@ -192,7 +189,7 @@ class SlotsAhead:
             np.empty(MOST_AHEAD), np.empty(MOST_AHEAD), np.empty(MOST_AHEAD, dtype=np.bool_)
         )
         inside, waits_s = self._source.inside, self._source.waits_s
-        self._let_in = machine_code(_let_in, self._rates, 0, 0, 0.0, 0.0, 0.0, 0.0, self._source)
+        self._let_in = machine_code(_let_in, frozen_floats([]), 0.0, 0.0, 0.0, 0.0, self._source)
         self._serve = [
             machine_code(_serve, station, 0, 0.0, 0, inside, at)
             for station, at in zip(stations, self._at, strict=True)
@@ -202,11 +199,11 @@ class SlotsAhead:
         )
 
     def work_out(
-        self, deployed: Deployed, first: int, count: int, *, waiting: float, pause_s: float
+        self, deployed: Deployed, first: int, rates: Floats, *, waiting: float, pause_s: float
     ) -> Slots:
-        """`count` slots from the `first` on, with these tuples waiting and this pause to begin with."""
-        source, sink = self._source, self._sink
-        self._let_in(self._rates, first, count, waiting, pause_s, self._slot_s, deployed.capacity, source)
+        """Slots from the `first` on with these rates, and with tuples waiting and a pause to begin with."""
+        source, sink, count = self._source, self._sink, rates.size
+        self._let_in(read_only(rates), waiting, pause_s, self._slot_s, deployed.capacity, source)
         for serve, station, handle, at in zip(
             self._serve, self._stations, deployed.handles, self._at, strict=True
         ):
@@ -214,7 +211,7 @@ class SlotsAhead:
         self._arrive(self._paths, deployed.network_s, count, source.waits_s, self._times_s, sink)
         return Slots(
             first=first,
-            rates=self._rates[first : first + count].tolist(),
+            rates=rates.tolist(),
             downtime_s=source.downtime_s[:count].tolist(),
             pause_left_s=source.pause_left_s[:count].tolist(),
             waiting=source.waiting[:count].tolist(),

@@ -174,7 +174,6 @@ class SimulatedApplication:
             ],
             [[names.index(name) for name in path] for path in self.application.paths],
             limits_s,
-            self.rates,
             self.slot_s,
         )
         if self.infrastructure is not None:
@@ -343,7 +342,7 @@ class SimulatedApplication:
                 slow=slow,
             ),
             self._index,
-            1 if slow > 1 else min(self._look_ahead, self.rates.size - self._index),
+            self.rates[self._index : self._index + (1 if slow > 1 else self._look_ahead)],
             waiting=self._waiting,
             pause_s=self._pause_s,
         )
