@@ -202,39 +202,9 @@ class CentralisedManager(Generic[K]):
         self, memory: K | InPlace[K], seen: Mapping[str, OperatorObservation], source_rate: float | None
     ) -> tuple[dict[str, Decision], K | InPlace[K]]:
         """One decision for every operator, from what all of them and the sources report."""
-        missing, crowded = [], []
-        counts: list[int] = []
-        times_s: dict[str, float] = {}
-        busiest = busy = 0.0
-        for name, most in self._most.items():
-            one = seen.get(name)
-            time_s, load = (None, None) if one is None else (one.response_time_s, one.utilisation)
-            if one is None or time_s is None or load is None or not (time_s >= 0 and load >= 0):
-                missing.append(name)
-                continue
-            count = one.replicas.total
-            if count > most:
-                crowded.append(name)
-            counts.append(count)
-            times_s[name] = time_s
-            busiest = max(busiest, load)
-            busy += count * mean_utilisation(one, load)
-        # The level of a rate is an index that compiled code does not check: no rate, no level.
-        if missing or not is_measured(source_rate, finite=True):
-            # A joint state with a hole cannot be looked up: blind in one operator is blind in all.
-            what = f"operators {', '.join(missing)} not measured" if missing else "source rate not measured"
-            return dict.fromkeys(self._most, Hold(what)), memory
-        here = None if crowded else self._handles.find(tuple(counts))
-        if here is None:
-            what = f"operators {', '.join(crowded)} run more replicas than planned for"
-            return dict.fromkeys(self._most, Hold(what)), memory
-        joint = Seen(
-            here,
-            float(source_rate),
-            float(max([scale * sum([times_s[name] for name in path]) for path, scale in self._scales])),
-            float(busiest),
-            busy / sum(counts),
-        )
+        joint = self._joint(seen, source_rate)
+        if isinstance(joint, str):
+            return dict.fromkeys(self._most, Hold(joint)), memory
         if isinstance(memory, InPlace):
             target, score = memory.step(joint, _NEVER_DRAWN_FROM)
             if target == joint.deployment and not memory.explains:
@@ -246,13 +216,45 @@ class CentralisedManager(Generic[K]):
             why = self._reason(memory, joint)
         wanted = self._handles.replicas(target).counts
         decisions: dict[str, Decision] = {}
-        for name, old, new in zip(self._most, counts, wanted, strict=True):
+        running = self._handles.replicas(joint.deployment).counts
+        for name, old, new in zip(self._most, running, wanted, strict=True):
             if new == old:
                 decisions[name] = Hold(f"{old} replicas fit {why}")
             else:
                 reason = f"{new - old:+d} {why}"
                 decisions[name] = Scale(target=Replicas((new,)), score=float(score), reason=reason)
         return decisions, memory
+
+    def _joint(self, seen: Mapping[str, OperatorObservation], source_rate: float | None) -> Seen | str:
+        """All operators as one, or why they cannot be."""
+        missing, crowded = [], []
+        counts: list[int] = []
+        times_s: dict[str, float] = {}
+        loads: list[float] = []
+        busy = 0.0
+        for name, most in self._most.items():
+            one = seen.get(name)
+            if one is None or not (is_measured(one.response_time_s) and is_measured(one.utilisation)):
+                missing.append(name)
+                continue
+            count = one.replicas.total
+            if count > most:
+                crowded.append(name)
+            counts.append(count)
+            times_s[name] = one.response_time_s
+            loads.append(one.utilisation)
+            busy += count * mean_utilisation(one, one.utilisation)
+        # A joint state with a hole cannot be looked up: blind in one operator is blind in all.
+        if missing:
+            return f"operators {', '.join(missing)} not measured"
+        # The level of a rate is an index that compiled code does not check: no rate, no level.
+        if not is_measured(source_rate, finite=True):
+            return "source rate not measured"
+        here = None if crowded else self._handles.find(tuple(counts))
+        if here is None:
+            return f"operators {', '.join(crowded)} run more replicas than planned for"
+        longest = max([scale * sum([times_s[name] for name in path]) for path, scale in self._scales])
+        return Seen(here, float(source_rate), float(longest), float(max(loads)), busy / sum(counts))
 
     def _reason(self, memory: K, seen: Seen) -> str:
         return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))

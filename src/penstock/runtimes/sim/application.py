@@ -140,7 +140,7 @@ class SimulatedApplication:
     infrastructure: Infrastructure | None = None
     hosts: dict[str, list[str]] = field(default_factory=dict)  # operator -> nodes, where there are any
     round_trips: RoundTrips | None = None  # how delays are estimated; managers know the true ones without
-    played: list[PlayedSlot] = field(default_factory=list)
+    _played: list[PlayedSlot] = field(default_factory=list)
     _index: int = 0
     _waiting: float = 0.0  # tuples, before the slots ahead
     _pause_s: float = 0.0  # that the slots ahead begin with
@@ -210,9 +210,9 @@ class SimulatedApplication:
         ran = ahead.downtime_s[now] < self.slot_s  # where nothing ran nothing was measured
         operators = [
             OperatorObservation(
-                operator=one.name,
-                at_s=at_s,
-                replicas=one.replicas,
+                one.name,
+                at_s,
+                one.replicas,
                 arrival_rate=ahead.inside[now] * one.visits if ran else None,
                 response_time_s=times_s[now] if ran else None,
                 utilisation=loads[now] if ran else None,
@@ -256,32 +256,48 @@ class SimulatedApplication:
         }
 
     def apply(self, verdict: Verdict) -> None:
-        """End the slot: account for it, then change what was granted, which pauses the next one."""
-        deployed, granted, (ahead, now) = self._as_deployed(), verdict.granted, self._now()
-        self.played.append(
-            PlayedSlot(
-                at_s=self.at_s,
-                rate=ahead.rates[now],
-                response_time_s=ahead.response_time_s[now],
-                violated=ahead.late[now],
-                replicas=deployed.replicas,
-                by_type=deployed.by_type,
-                resources=deployed.resources,
-                downtime_s=ahead.downtime_s[now],
-                reconfigured=bool(granted),
-                migrations=sum([isinstance(one, Migrate) for one in granted]) if granted else 0,
-                waiting=ahead.waiting[now],
-            )
-        )
+        """End the slot, then change what was granted, which pauses the next one."""
+        granted, (ahead, now) = verdict.granted, self._now()
         self._index += 1
         if granted or now + 1 == len(ahead.rates):
+            self._account_for()
             self._waiting, self._pause_s, self._ahead = ahead.waiting[now], ahead.pause_left_s[now], None
             self._look_ahead = _FEWEST_AHEAD if granted else min(2 * self._look_ahead, MOST_AHEAD)
         if granted:
+            migrations = sum(isinstance(request, Migrate) for request in granted)
+            self._played[-1] = self._played[-1]._replace(reconfigured=True, migrations=migrations)
             changed = {self.application.operator(r.operator): self._change(r) for r in granted}
             self._pause_s += self.protocol.seconds(changed)
         if self.round_trips is not None:
             self.round_trips.measure()
+
+    @property
+    def played(self) -> list[PlayedSlot]:
+        """Every slot that has ended."""
+        self._account_for()
+        return self._played
+
+    def _account_for(self) -> None:
+        """Write down the slots that have ended since the last time."""
+        ahead, deployed = self._ahead, self._as_deployed()
+        if ahead is None:
+            return
+        for slot in range(len(self._played) - ahead.first, self._index - ahead.first):
+            self._played.append(
+                PlayedSlot(
+                    at_s=(ahead.first + slot + 1) * self.slot_s,
+                    rate=ahead.rates[slot],
+                    response_time_s=ahead.response_time_s[slot],
+                    violated=ahead.late[slot],
+                    replicas=deployed.replicas,
+                    by_type=deployed.by_type,
+                    resources=deployed.resources,
+                    downtime_s=ahead.downtime_s[slot],
+                    reconfigured=False,
+                    migrations=0,
+                    waiting=ahead.waiting[slot],
+                )
+            )
 
     def _change(self, request: Request) -> tuple[int, int]:
         """Carry a request out; returns replicas before and after."""
