@@ -105,19 +105,15 @@ def decide(
         memory = memory._replace(operators=memories, decided_at_s=decided_at_s)
         return Round(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
     verdict, state = managers.application.grant(memory.application, requests, seen)
-    decisions |= verdict.decisions
+    if verdict.decisions:
+        decisions |= verdict.decisions
     if verdict.granted and nodes is not None and hosts is not None:
         verdict = _placed(verdict, {one.operator: one.replicas for one in seen.operators}, rngs, nodes, hosts)
     if impossible or verdict.decisions:
         verdict = Verdict(verdict.granted, (*verdict.refused, *impossible))
-    memory = ManagersMemory(
-        operators=memories,
-        application=state,
-        granted_at_s=seen.at_s,
-        changed_at_s=seen.at_s if verdict.granted else memory.changed_at_s,
-        decided_at_s=decided_at_s,
-    )
-    return Round(decisions=decisions, requests=tuple(requests), verdict=verdict), memory
+    changed_at_s = seen.at_s if verdict.granted else memory.changed_at_s
+    memory = ManagersMemory(memories, state, seen.at_s, changed_at_s, decided_at_s)
+    return Round(decisions, tuple(requests), verdict), memory
 
 
 def _is_due(managers: Managers, memory: ManagersMemory, operator: str, at_s: float) -> bool:

@@ -100,7 +100,7 @@ def plan(
         managers = managers._replace(changed_at_s=memory.managers.changed_at_s)
     if controller.safety is not None:
         safety = carried_out(safety, done, seen)
-    return made, ControllerMemory(managers=managers, safety=safety, rngs=rngs, in_place=memory.in_place)
+    return made, ControllerMemory(managers, safety, rngs, memory.in_place)
 
 
 def _admitted(
@@ -117,7 +117,7 @@ def _admitted(
         return admit(controller.safety, controller.node_types, memory, granted, outcome.decisions, seen)
     if orders:
         raise InputError(f"{orders[0]}: orders need the safety chain, and this controller runs without one")
-    return Admitted(granted=granted, vetoes=()), memory
+    return Admitted(granted, vetoes=()), memory
 
 
 def tick(

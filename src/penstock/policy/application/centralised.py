@@ -234,16 +234,17 @@ class CentralisedManager(Generic[K]):
         busy = 0.0
         for name, most in self._most.items():
             one = seen.get(name)
-            if one is None or not (is_measured(one.response_time_s) and is_measured(one.utilisation)):
+            time_s, load = (None, None) if one is None else (one.response_time_s, one.utilisation)
+            if one is None or time_s is None or load is None or not (time_s >= 0 and load >= 0):
                 missing.append(name)
                 continue
             count = one.replicas.total
             if count > most:
                 crowded.append(name)
             counts.append(count)
-            times_s[name] = one.response_time_s
-            loads.append(one.utilisation)
-            busy += count * mean_utilisation(one, one.utilisation)
+            times_s[name] = time_s
+            loads.append(load)
+            busy += count * mean_utilisation(one, load)
         # A joint state with a hole cannot be looked up: blind in one operator is blind in all.
         if missing:
             return f"operators {', '.join(missing)} not measured"

@@ -184,7 +184,8 @@ class SizingManager:
         stations: dict[str, Station] = {}
         for name, visited, service_time_s, service_scv, most in self._known:
             one = seen.get(name)
-            if one is None or not is_measured(load := one.utilisation):
+            load = None if one is None else one.utilisation
+            if one is None or load is None or not load >= 0:
                 return f"operator '{name}' not measured"
             running = one.replicas.total
             if running > most:
