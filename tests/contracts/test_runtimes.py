@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import nan
 from typing import Any
 
@@ -96,7 +96,7 @@ Seen = ApplicationObservation
 
 
 def each(seen: Seen, **changes: Any) -> Seen:
-    return replace(seen, operators=tuple(replace(one, **changes) for one in seen.operators))
+    return seen._replace(operators=tuple(one._replace(**changes) for one in seen.operators))
 
 
 @dataclass
@@ -142,17 +142,17 @@ LAST = "test_the_last_replica_stays"
 FAULTS = [
     (
         NAMES,
-        Broken(tell=lambda seen, n: replace(seen, operators=seen.operators[1:])),
+        Broken(tell=lambda seen, n: seen._replace(operators=seen.operators[1:])),
         "every operator once",
     ),
     (
         NAMES,
-        Broken(tell=lambda seen, n: replace(seen, operators=seen.operators * 2)),
+        Broken(tell=lambda seen, n: seen._replace(operators=seen.operators * 2)),
         "every operator once",
     ),
     (NAMES, Broken(tell=lambda seen, n: each(seen, replicas=Replicas((1,)))), "assert 1 == 2"),
-    (TIME, Broken(tell=lambda seen, n: each(replace(seen, at_s=1000.0 - n), at_s=0.0)), "time went back"),
-    (TIME, Broken(tell=lambda seen, n: replace(seen, at_s=1000.0)), "time stands still"),
+    (TIME, Broken(tell=lambda seen, n: each(seen._replace(at_s=1000.0 - n), at_s=0.0)), "time went back"),
+    (TIME, Broken(tell=lambda seen, n: seen._replace(at_s=1000.0)), "time stands still"),
     (TIME, Broken(tell=lambda seen, n: each(seen, at_s=seen.at_s + 0.1)), "is ahead of its application"),
     (TIME, Broken(tell=lambda seen, n: each(seen, at_s=-n)), "time of operator 'first' went back"),
     (UNKNOWN, Broken(tell=lambda seen, n: each(seen, response_time_s=0.0)), "was not measured is None"),
@@ -166,7 +166,7 @@ FAULTS = [
     (OUT, Broken(obey=without(ScaleOut)), "and no change is under way"),
     (
         OUT,
-        Broken(tell=lambda seen, n: replace(seen, reconfiguring=("second",))),
+        Broken(tell=lambda seen, n: seen._replace(reconfiguring=("second",))),
         "still under way after 1",
     ),
     (

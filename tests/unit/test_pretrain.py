@@ -1,6 +1,5 @@
 """From a few minutes of measurements to a policy that starts well."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,7 +88,7 @@ def test_minutes_of_measurements_make_the_model() -> None:
 
 def test_service_times_on_faster_nodes_are_as_on_the_reference_node() -> None:
     twice = [
-        replace(seen, operators=tuple(replace(one, replicas=Replicas((0, 2))) for one in seen.operators))
+        seen._replace(operators=tuple(one._replace(replicas=Replicas((0, 2))) for one in seen.operators))
         for seen in minutes(1)
     ]
     (operator,) = model_of(GRAPH, twice, TYPES, interval_s=30.0).application.operators
@@ -98,7 +97,7 @@ def test_service_times_on_faster_nodes_are_as_on_the_reference_node() -> None:
 
 def test_intervals_without_service_times_are_left_out_and_none_at_all_is_an_error() -> None:
     blind = [
-        replace(seen, operators=tuple(replace(one, service_time_s=None) for one in seen.operators))
+        seen._replace(operators=tuple(one._replace(service_time_s=None) for one in seen.operators))
         for seen in minutes(1)
     ]
     (operator,) = model_of(GRAPH, [*blind, *minutes(2)], TYPES, interval_s=30.0).application.operators
@@ -145,8 +144,8 @@ def wants(made: ControllerSpec, *, train: bool) -> dict[tuple[int, int], int]:
     for count in range(1, 5):
         for rate in range(25, 800, 50):
             seen = minutes(1, count=1)[0]
-            one = replace(seen.operators[0], replicas=Replicas((count,)), arrival_rate=float(rate))
-            decision = plan(controller, memory, replace(seen, operators=(one,)))[0].decisions["count"]
+            one = seen.operators[0]._replace(replicas=Replicas((count,)), arrival_rate=float(rate))
+            decision = plan(controller, memory, seen._replace(operators=(one,)))[0].decisions["count"]
             found[count, rate] = decision.target.total if isinstance(decision, Scale) else count
     return found
 

@@ -401,7 +401,7 @@ def test_the_analyser_takes_rates_and_moments_from_what_was_monitored() -> None:
     assert configuration_of(job) == configuration_of(spec())
     assert moved(job, job) == ""
     assert not is_tuned(job)
-    blind = [replace(one, operators=()) for one in monitored]
+    blind = [one._replace(operators=()) for one in monitored]
     with pytest.raises(InputError, match="no service time was measured"):
         job_of(spec(), blind)
 

@@ -95,7 +95,7 @@ def test_live_decisions_are_those_of_the_batch(spec: OneOperator, walk: Floats) 
     simulated = SimulatedOperator("op", world, rates, first)
     journal = Pages()
     controller = controller_of(manager, op.node_types)
-    memory = replace(first_memory(controller, seed=1), rngs={"op": policy_rng})
+    memory = first_memory(controller, seed=1)._replace(rngs={"op": policy_rng})
     while not simulated.finished:
         memory = tick(controller, memory, simulated, journal, simulated)
     assert batch.history is not None

@@ -8,7 +8,7 @@ did not change, which is how a learner notices.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.random import Generator
 
@@ -37,19 +37,21 @@ class Managers:
     rest_s: float = 0.0  # after a change, local managers wait until their measurements mean something
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagersMemory:
+_NEVER: Mapping[str, float] = {}
+
+
+class ManagersMemory(NamedTuple):
     """Everything the managers remember."""
 
     operators: Mapping[str, Any]
     application: Any
     granted_at_s: float | None = None  # when the Application Manager last ran
     changed_at_s: float | None = None  # when something was last changed
-    decided_at_s: Mapping[str, float] = field(default_factory=dict)  # when each Operator Manager last ran
+    # When Operator Managers last ran; not kept where all run in every round.
+    decided_at_s: Mapping[str, float] = _NEVER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class Round(NamedTuple):
     """One round: what was decided where, what was asked for, what was granted."""
 
     decisions: Mapping[str, Decision]
@@ -81,37 +83,37 @@ def decide(
             decisions={o.operator: Hold(why) for o in seen.operators}, requests=(), verdict=Verdict(())
         ), memory
     decisions: dict[str, Decision] = {}
-    memories = dict(memory.operators)
-    decided_at_s = dict(memory.decided_at_s)
+    changes: list[tuple[OperatorObservation, Scale]] = []
+    memories, periods = dict(memory.operators), managers.operator_period_s
     for one in seen.operators:
         name = one.operator
         policy = managers.operators.get(name)
-        if policy is not None and _is_due(managers, memory, name, seen.at_s):
-            decided_at_s[name] = seen.at_s
-            decisions[name], memories[name] = policy.decide(memories[name], one, rngs[name])
-    requests, impossible = _requests(decisions, seen.operators, rngs, nodes, hosts)
-    for name, node_policy in managers.nodes.items():
-        proposal = node_policy.propose(nodes[name], nodes, rngs[name]) if nodes and name in nodes else None
-        if proposal is not None:
-            requests.append(proposal)
+        if policy is not None and (not periods or _is_due(managers, memory, name, seen.at_s)):
+            decision, memories[name] = policy.decide(memories[name], one, rngs[name])
+            decisions[name] = decision
+            if isinstance(decision, Scale):
+                changes.append((one, decision))
+    decided_at_s = memory.decided_at_s
+    if periods:
+        decided_at_s = {**decided_at_s, **dict.fromkeys(decisions, seen.at_s)}
+    requests, impossible = _requests(changes, rngs, nodes, hosts)
+    if nodes:
+        requests += _proposals(managers, rngs, nodes)
     due = memory.granted_at_s is None or seen.at_s - memory.granted_at_s >= managers.application_period_s
     if not due:
         waiting = tuple(Refused(request, "the Application Manager runs later") for request in requests)
-        memory = replace(memory, operators=memories, decided_at_s=decided_at_s)
+        memory = memory._replace(operators=memories, decided_at_s=decided_at_s)
         return Round(decisions=decisions, requests=tuple(requests), verdict=Verdict((), waiting)), memory
     verdict, state = managers.application.grant(memory.application, requests, seen)
-    decisions |= verdict.decisions
-    if nodes is not None and hosts is not None:
+    if verdict.decisions:
+        decisions |= verdict.decisions
+    if verdict.granted and nodes is not None and hosts is not None:
         verdict = _placed(verdict, {one.operator: one.replicas for one in seen.operators}, rngs, nodes, hosts)
-    verdict = Verdict(verdict.granted, (*verdict.refused, *impossible))
-    memory = ManagersMemory(
-        operators=memories,
-        application=state,
-        granted_at_s=seen.at_s,
-        changed_at_s=seen.at_s if verdict.granted else memory.changed_at_s,
-        decided_at_s=decided_at_s,
-    )
-    return Round(decisions=decisions, requests=tuple(requests), verdict=verdict), memory
+    if impossible or verdict.decisions:
+        verdict = Verdict(verdict.granted, (*verdict.refused, *impossible))
+    changed_at_s = seen.at_s if verdict.granted else memory.changed_at_s
+    memory = ManagersMemory(memories, state, seen.at_s, changed_at_s, decided_at_s)
+    return Round(decisions, tuple(requests), verdict), memory
 
 
 def _is_due(managers: Managers, memory: ManagersMemory, operator: str, at_s: float) -> bool:
@@ -120,8 +122,7 @@ def _is_due(managers: Managers, memory: ManagersMemory, operator: str, at_s: flo
 
 
 def _requests(
-    decisions: Mapping[str, Decision],
-    seen: Sequence[OperatorObservation],
+    changes: Sequence[tuple[OperatorObservation, Scale]],
     rngs: Mapping[str, Generator],
     nodes: Mapping[str, NodeObservation] | None,
     hosts: Hosts | None,
@@ -129,10 +130,7 @@ def _requests(
     """Decisions to change, as requests; they name nodes where nodes are known."""
     requests: list[Request] = []
     impossible: list[Refused] = []
-    for one in seen:
-        decision = decisions.get(one.operator)
-        if not isinstance(decision, Scale):
-            continue
+    for one, decision in changes:
         request = request_of(one.operator, one.replicas, decision)
         if nodes is not None and hosts is not None:
             chosen = _nodes_for(request, one.replicas, nodes, hosts[one.operator], rngs[one.operator])
@@ -142,6 +140,18 @@ def _requests(
             request = replace(request, nodes=chosen)
         requests.append(request)
     return requests, impossible
+
+
+def _proposals(
+    managers: Managers, rngs: Mapping[str, Generator], nodes: Mapping[str, NodeObservation]
+) -> list[Request]:
+    """What Node Managers ask for."""
+    proposed = [
+        policy.propose(nodes[name], nodes, rngs[name])
+        for name, policy in managers.nodes.items()
+        if name in nodes
+    ]
+    return [request for request in proposed if request is not None]
 
 
 def _placed(
@@ -167,7 +177,7 @@ def _placed(
             home = replace(request, nodes=chosen)
         granted.append(home)
         for name in new_nodes(home):
-            left[name] = replace(left[name], free_slots=left[name].free_slots - 1)
+            left[name] = left[name]._replace(free_slots=left[name].free_slots - 1)
     return Verdict(tuple(granted), (*verdict.refused, *homeless))
 
 
@@ -193,7 +203,7 @@ def _nodes_for(
             if picked is None:
                 return NO_ROOM
             chosen.append(picked)
-            left[picked] = replace(left[picked], free_slots=left[picked].free_slots - 1)
+            left[picked] = left[picked]._replace(free_slots=left[picked].free_slots - 1)
     return tuple(chosen)
 
 

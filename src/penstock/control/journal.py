@@ -7,7 +7,7 @@ in advance) writes it as `Remembered` before its first tick.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from penstock.control import journal_v1
 from penstock.control.orders import Order
@@ -57,8 +57,7 @@ class Retuned:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticked:
+class Ticked(NamedTuple):
     """One round: what was seen, ordered and decided. What is to be done is `plan.to_do`."""
 
     seen: ApplicationObservation

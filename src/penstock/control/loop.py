@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.random import Generator, default_rng
 
@@ -33,8 +33,7 @@ class Controller:
     advise: bool = False  # decide and explain, change nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerMemory:
+class ControllerMemory(NamedTuple):
     """Everything a controller remembers, chance included."""
 
     managers: ManagersMemory
@@ -65,8 +64,8 @@ def in_place(controller: Controller, memory: ControllerMemory, *, explains: bool
         for name, part in memory.managers.operators.items()
     }
     application = _in_place(managers.application, memory.managers.application, explains)
-    given = replace(memory.managers, operators=operators, application=application)
-    return replace(memory, managers=given, in_place=True)
+    given = memory.managers._replace(operators=operators, application=application)
+    return memory._replace(managers=given, in_place=True)
 
 
 def _in_place(policy: object, memory: Any, explains: bool) -> Any:
@@ -96,12 +95,12 @@ def plan(
         granted=admitted.granted,
         advise=controller.advise,
     )
-    done = made.to_do.granted
+    done = made.done
     if outcome.verdict.granted and not done:  # nothing changes after all, so no manager has to rest
-        managers = replace(managers, changed_at_s=memory.managers.changed_at_s)
+        managers = managers._replace(changed_at_s=memory.managers.changed_at_s)
     if controller.safety is not None:
         safety = carried_out(safety, done, seen)
-    return made, ControllerMemory(managers=managers, safety=safety, rngs=rngs, in_place=memory.in_place)
+    return made, ControllerMemory(managers, safety, rngs, memory.in_place)
 
 
 def _admitted(
@@ -118,7 +117,7 @@ def _admitted(
         return admit(controller.safety, controller.node_types, memory, granted, outcome.decisions, seen)
     if orders:
         raise InputError(f"{orders[0]}: orders need the safety chain, and this controller runs without one")
-    return Admitted(granted=granted, vetoes=()), memory
+    return Admitted(granted, vetoes=()), memory
 
 
 def tick(

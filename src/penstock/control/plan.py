@@ -1,14 +1,13 @@
 """One round of the control loop, written down: what was decided, asked for, granted and vetoed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.domain.decision import Decision
 from penstock.domain.request import Refused, Request, Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """Everything from the Operator Managers' decisions to what is to be done, with every reason."""
 
     decisions: Mapping[str, Decision]  # of Operator Managers that were asked in this round
@@ -19,7 +18,11 @@ class Plan:
     advise: bool = False  # nothing of it is carried out
 
     @property
+    def done(self) -> tuple[Request, ...]:
+        """What is carried out."""
+        return () if self.advise else self.granted
+
+    @property
     def to_do(self) -> Verdict:
         """For the actuator: what to carry out, and what was refused on the way."""
-        refused = (*self.verdict.refused, *self.vetoes)
-        return Verdict(() if self.advise else self.granted, refused)
+        return Verdict(self.done, (*self.verdict.refused, *self.vetoes))

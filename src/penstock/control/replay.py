@@ -1,7 +1,7 @@
 """Making a journal's decisions again: the first difference, or none."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.control.journal import Entry, Header, Remembered, Retuned, Ticked, retuned_spec
@@ -76,16 +76,15 @@ def _difference(recorded: Plan, replayed: Plan) -> tuple[str, str, str] | None:
         before, after = recorded.decisions.get(name), replayed.decisions.get(name)
         if before != after:
             return f"decision of operator '{name}'", str(before), str(after)
-    for field in fields(Plan):
-        before, after = getattr(recorded, field.name), getattr(replayed, field.name)
-        if field.name != "decisions" and before != after:
-            return (field.name, *_first(before, after))
+    for part, written, now in zip(Plan._fields, recorded, replayed, strict=True):
+        if part != "decisions" and written != now:
+            return (part, *_first(written, now))
     return None
 
 
 def _first(before: Any, after: Any) -> tuple[str, str]:
     """The first items that differ, where both are sequences."""
-    if isinstance(before, tuple) and isinstance(after, tuple):
+    if type(before) is type(after) is tuple:
         for one, other in zip(before, after, strict=False):
             if one != other:
                 return str(one), str(other)

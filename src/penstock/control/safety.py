@@ -7,6 +7,7 @@ kept as `Refused` with a sentence that has the numbers in it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from penstock.control.safety_settings import SafetySettings
 from penstock.control.watch import SafetyMemory, Track, noticed, plausible
@@ -17,8 +18,7 @@ from penstock.domain.observation import ApplicationObservation, OperatorObservat
 from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class Admitted(NamedTuple):
     """What may be done, and every objection on the way."""
 
     granted: tuple[Request, ...]

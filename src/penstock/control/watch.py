@@ -99,9 +99,9 @@ def plausible(seen: ApplicationObservation) -> ApplicationObservation:
 
     def cleaned(one: OperatorObservation) -> OperatorObservation:
         lost: dict[str, Any] = {name: None for name in METRICS if not kept(name, getattr(one, name))}
-        return replace(one, **lost)
+        return one._replace(**lost)
 
-    return replace(seen, operators=tuple(cleaned(one) for one in seen.operators))
+    return seen._replace(operators=tuple(cleaned(one) for one in seen.operators))
 
 
 def noticed(

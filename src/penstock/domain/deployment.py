@@ -12,7 +12,7 @@ class Replicas:
     counts: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if any(count < 0 for count in self.counts):
+        if min(self.counts, default=0) < 0:
             raise InputError(f"replicas {self.counts}: a count cannot be negative")
         if sum(self.counts) < 1:
             raise InputError(f"replicas {self.counts}: at least one replica must run")

@@ -1,13 +1,16 @@
-"""What was seen over one control interval: of an operator, of an application, of a node."""
+"""What was seen over one control interval: of an operator, of an application, of a node.
+
+Named tuples, not dataclasses: a simulated interval makes one of every operator, and a frozen
+dataclass of so many fields takes three times as long. They are made by keyword all the same.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.domain.deployment import Replicas
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorObservation:
+class OperatorObservation(NamedTuple):
     """One operator over one control interval. What was not measured is None, never 0."""
 
     operator: str
@@ -25,8 +28,7 @@ class OperatorObservation:
     utilisation_by_replica: tuple[float, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationObservation:
+class ApplicationObservation(NamedTuple):
     """A whole application over one control interval, for its Application Manager."""
 
     at_s: float  # now; an operator not heard of since has an earlier time of its own
@@ -43,8 +45,7 @@ class ApplicationObservation:
     hosts: Mapping[str, tuple[str, ...]] | None = None  # operator -> node of each of its replicas
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeObservation:
+class NodeObservation(NamedTuple):
     """One node over one control interval, for its Node Manager."""
 
     node: str

@@ -1,8 +1,8 @@
 """What Operator and Node Managers ask the Application Manager for, and what it answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 from penstock.domain.decision import Decision, Scale
 from penstock.domain.deployment import Replicas
@@ -52,13 +52,15 @@ class Refused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+_NONE: Mapping[str, Decision] = {}
+
+
+class Verdict(NamedTuple):
     """What the Application Manager made of the requests."""
 
     granted: tuple[Request, ...]
     refused: tuple[Refused, ...] = ()
-    decisions: Mapping[str, Decision] = field(default_factory=dict)  # by operator, where it decides itself
+    decisions: Mapping[str, Decision] = _NONE  # by operator, where it decides itself
 
 
 def request_of(

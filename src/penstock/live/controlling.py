@@ -164,7 +164,7 @@ class Controlling:
             # What was measured before the first decision counts: the warm-up may already be over.
             if spec.safety is not None:
                 watched = noticed(spec.safety, memory.safety, (), {}, self._measured[0])
-                memory = replace(memory, safety=watched)
+                memory = memory._replace(safety=watched)
         self._begin(Deciding(spec=spec, controller=controller, memory=memory))
 
     def _resume(self) -> None:

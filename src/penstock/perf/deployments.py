@@ -119,6 +119,13 @@ class Handles:
             handle = self._handles[replicas.counts] = handle_of(self._space, replicas)
         return handle
 
+    def find(self, counts: tuple[int, ...]) -> int | None:
+        """The same for counts of replicas, or None where they are more than there may be."""
+        handle = self._handles.get(counts)
+        if handle is None and sum(counts) <= self._space.max_replicas:
+            handle = self.of(Replicas(counts))
+        return handle
+
     def replicas(self, handle: int) -> Replicas:
         replicas = self._replicas.get(handle)
         if replicas is None:

@@ -1,10 +1,11 @@
 """Response time, utilisation and throughput of an operator in a given deployment."""
 
-from penstock.compiled import compiled
+import numpy as np
+
+from penstock.compiled import Floats, compiled
 from penstock.perf.deployments import (
     Deployments,
     count_of,
-    replicas_at,
     replicas_of,
     slowest_of,
     speed_of,
@@ -66,15 +67,24 @@ def mean_utilisation(model: QueueModel, space: Deployments, handle: int, rate: f
     return total / replicas
 
 
+@compiled
+def fill_utilisations(model: QueueModel, space: Deployments, handle: int, rate: float, busy: Floats) -> None:
+    """Of every replica, in the order of the node types, into the beginning of `busy`."""
+    replica = 0
+    for node_type in range(space.speedup.size):
+        speed = space.speedup[node_type]
+        for _ in range(count_of(space, handle, node_type)):
+            busy[replica] = load(model, replica_rate(model, space, handle, rate, speed), speed)
+            replica += 1
+
+
 def utilisation_by_replica(
     model: QueueModel, space: Deployments, handle: int, rate: float
 ) -> tuple[float, ...]:
     """Of every replica, in the order of the node types."""
-    loads: list[float] = []
-    for speed, count in zip(space.speedup.tolist(), replicas_at(space, handle).counts, strict=True):
-        if count > 0:
-            loads += count * [load(model, replica_rate(model, space, handle, rate, speed), speed)]
-    return tuple(loads)
+    busy = np.empty(replicas_of(space, handle))
+    fill_utilisations(model, space, handle, rate, busy)
+    return tuple(busy.tolist())
 
 
 @compiled

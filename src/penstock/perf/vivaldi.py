@@ -5,11 +5,12 @@ measurement pulls or pushes both ends like a spring, the more so the less a node
 own position and the more it trusts the other's.
 """
 
-from dataclasses import dataclass
 from math import isfinite, sqrt
+from typing import NamedTuple
 
 from numpy.random import Generator
 
+from penstock.compiled import compiled
 from penstock.domain.errors import InputError
 
 Vector = tuple[float, float, float]
@@ -18,8 +19,7 @@ _TUNING = 0.25  # c_e and c_c of the paper
 _CERTAIN = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
+class Coordinate(NamedTuple):
     """Where a node is, and how wrong that may be (relative error)."""
 
     position: Vector
@@ -30,6 +30,7 @@ def unknown_place() -> Coordinate:
     return Coordinate((0.0, 0.0, 0.0))
 
 
+@compiled
 def distance(a: Coordinate, b: Coordinate) -> float:
     """Estimated round-trip time in seconds."""
     return _length(_between(a.position, b.position))
@@ -39,6 +40,12 @@ def observed(mine: Coordinate, other: Coordinate, round_trip_s: float, rng: Gene
     """My coordinate after one measured round trip to the other."""
     if not (isfinite(round_trip_s) and round_trip_s > 0):
         raise InputError(f"round trip of {round_trip_s} s; it must be positive")
+    return moved(mine, other, round_trip_s, rng)
+
+
+@compiled
+def moved(mine: Coordinate, other: Coordinate, round_trip_s: float, rng: Generator) -> Coordinate:
+    """The same, for round trips that are known to be positive."""
     trust = mine.error / max(mine.error + other.error, _CERTAIN)
     away = _between(mine.position, other.position)
     estimate = _length(away)
@@ -52,20 +59,24 @@ def observed(mine: Coordinate, other: Coordinate, round_trip_s: float, rng: Gene
     return Coordinate((at_x + push * x, at_y + push * y, at_z + push * z), error)
 
 
+@compiled
 def _between(a: Vector, b: Vector) -> Vector:
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
+@compiled
 def _length(vector: Vector) -> float:
     x, y, z = vector
     return sqrt(x * x + y * y + z * z)
 
 
+@compiled
 def _unit(vector: Vector, length: float) -> Vector:
     x, y, z = vector
     return x / length, y / length, z / length
 
 
+@compiled
 def _random_direction(rng: Generator) -> Vector:
-    x, y, z = rng.normal(size=3).tolist()
-    return _unit((x, y, z), _length((x, y, z)))
+    vector = (rng.standard_normal(), rng.standard_normal(), rng.standard_normal())
+    return _unit(vector, _length(vector))

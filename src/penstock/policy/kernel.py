@@ -10,6 +10,7 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar, cast
 
 import numpy as np
@@ -93,8 +94,7 @@ class InPlace(Generic[K]):
 
     def become(self, memory: K) -> None:
         """Continue with another memory, for instance one that has grown."""
-        if memory is not self.memory:
-            self.memory, self._code = memory, _code_for(memory)
+        self.memory, self._code = memory, _code_for(memory)
 
     def step(self, seen: Seen, rng: Generator) -> tuple[int, float]:
         if self._generator is None or self._generator.rng is not rng:
@@ -109,7 +109,7 @@ def _code_for(memory: Any) -> Callable[[Any, Seen, int], tuple[int, float]]:
 
 
 UNEXPLAINED = "no reasons were asked for"
-_HELD = Hold(UNEXPLAINED)
+HELD = Hold(UNEXPLAINED)
 
 
 def is_compiled(memory: Any) -> bool:
@@ -165,11 +165,15 @@ def unmeasured(seen: OperatorObservation) -> list[str]:
 def mean_utilisation(seen: OperatorObservation, busiest: float) -> float:
     """Over replicas, where each was measured; otherwise the busiest counts for all."""
     loads = seen.utilisation_by_replica
-    if not loads or not all(is_measured(load, finite=True) for load in loads):
+    if not loads:
         return busiest
     # Counted down from the busiest, so that the mean of identical replicas is exact to the last digit.
-    most = max(loads)
-    return most - sum(most - load for load in loads) / len(loads)
+    most, least = max(loads), min(loads)
+    if most == least:
+        return most if 0 <= most < inf else busiest
+    idle = sum([most - load for load in loads])
+    # A load that is infinite or not a number makes `idle` the same.
+    return most - idle / len(loads) if least >= 0 and idle < inf else busiest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,20 +223,20 @@ class CompiledPolicy(Generic[K]):
         self, memory: K | InPlace[K], seen: OperatorObservation, rng: Generator
     ) -> tuple[Decision, K | InPlace[K]]:
         rate, time_s, load = seen.arrival_rate, seen.response_time_s, seen.utilisation
-        if not (is_measured(rate, finite=True) and is_measured(time_s) and is_measured(load)):
+        if (
+            (rate is None or time_s is None or load is None)  # or cannot be a measurement
+            or not (0 <= rate < inf and time_s >= 0 and load >= 0)
+        ):
             return Hold(f"{', '.join(unmeasured(seen))} not measured"), memory
-        if seen.replicas.total > self.deployments.max_replicas:
+        here = self._handles.find(seen.replicas.counts)
+        if here is None:
             most = self.deployments.max_replicas
             return Hold(f"{seen.replicas.total} replicas run, more than the {most} it knows about"), memory
-        known = Seen(
-            self._handles.of(seen.replicas),
-            float(rate),
-            float(time_s),
-            float(load),
-            float(mean_utilisation(seen, load)),
-        )
+        known = Seen(here, float(rate), float(time_s), float(load), float(mean_utilisation(seen, load)))
         if isinstance(memory, InPlace):
-            memory.become(self.prepared(memory.memory))
+            ready = self.prepared(memory.memory)
+            if ready is not memory.memory:
+                memory.become(ready)
             target, score = memory.step(known, rng)
             if not memory.explains:
                 return self._unexplained(known, target, score), memory
@@ -243,7 +247,7 @@ class CompiledPolicy(Generic[K]):
 
     def _unexplained(self, known: Seen, target: int, score: float) -> Decision:
         if target == known.deployment:
-            return _HELD
+            return HELD
         return Scale(target=self._handles.replicas(target), score=score, reason=UNEXPLAINED)
 
     def _explained(

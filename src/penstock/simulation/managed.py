@@ -111,7 +111,7 @@ def ready(spec: ManagedApplication, rates: Floats, training: Floats) -> Ready:
         world=world,
         simulated=_simulated(world, controller, managers, hosts, network_rng),
         controller=controller,
-        memory=replace(memory, rngs=chance | operators),
+        memory=memory._replace(rngs=chance | operators),
     )
 
 

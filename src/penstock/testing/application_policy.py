@@ -131,7 +131,7 @@ class ApplicationPolicyContract:
     def test_without_a_rate_of_the_sources_a_manager_decides_nothing_of_its_own(
         self, rate: float | None
     ) -> None:
-        self._decides_nothing(replace(self.seen(300.0, {"first": 1, "second": 1}), source_rate=rate))
+        self._decides_nothing(self.seen(300.0, {"first": 1, "second": 1})._replace(source_rate=rate))
 
     @pytest.mark.parametrize("value", [None, nan, -1.0])
     def test_without_sight_of_the_operators_a_manager_decides_nothing_of_its_own(
@@ -139,10 +139,10 @@ class ApplicationPolicyContract:
     ) -> None:
         seen = self.seen(300.0, {"first": 1, "second": 1})
         unseen = (
-            replace(one, arrival_rate=value, response_time_s=value, utilisation=value)
+            one._replace(arrival_rate=value, response_time_s=value, utilisation=value)
             for one in seen.operators
         )
-        self._decides_nothing(replace(seen, operators=tuple(unseen)))
+        self._decides_nothing(seen._replace(operators=tuple(unseen)))
 
     def _decides_nothing(self, blind: ApplicationObservation) -> None:
         policy = self.make_policy()

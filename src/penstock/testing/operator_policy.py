@@ -64,7 +64,7 @@ class OperatorPolicyContract:
             response_time_s=0.012,
             utilisation=0.55,
         )
-        return replace(plain, **changes)
+        return plain._replace(**changes)
 
     def a_day(self) -> list[OperatorObservation]:
         """Loads from none to saturation, as a policy that is never obeyed would see them."""
@@ -118,7 +118,7 @@ class OperatorPolicyContract:
         own = policy.in_place(policy.initial(), explains=True)
         silent = policy.in_place(policy.initial(), explains=False)
         replicas = self.seen().replicas
-        for seen in (replace(seen, replicas=replicas) for seen in self.a_day()):
+        for seen in (seen._replace(replicas=replicas) for seen in self.a_day()):
             decision, memory = policy.decide(memory, seen, rng)
             decided, own = policy.decide(own, seen, own_rng)
             unexplained, silent = policy.decide(silent, seen, silent_rng)
@@ -134,7 +134,7 @@ class OperatorPolicyContract:
         memory = policy.initial()
         replicas = self.seen().replicas
         for seen in self.a_day():
-            decision, memory = policy.decide(memory, replace(seen, replicas=replicas), rng)
+            decision, memory = policy.decide(memory, seen._replace(replicas=replicas), rng)
             if isinstance(decision, Scale):
                 assert len(decision.target.counts) == self.node_types
                 assert 1 <= decision.target.total <= self.max_replicas

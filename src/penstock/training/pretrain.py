@@ -7,7 +7,6 @@ on learning.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -99,7 +98,7 @@ def pretrained(
     if isinstance(above, CentralisedLearner):
         rng = np.random.default_rng(seed)
         decides = _trained_above(spec, above, decides, min(slots, _JOINT_SLOTS), rng)
-    return replace(memory, managers=replace(memory.managers, operators=trained, application=decides))
+    return memory._replace(managers=memory.managers._replace(operators=trained, application=decides))
 
 
 def _trained_above(

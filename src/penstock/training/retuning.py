@@ -111,7 +111,7 @@ def swapped(now: Deciding, answer: Retuned, at_s: float) -> tuple[Retuned, Decid
     spec = retuned_spec(now.spec, answer)
     controller, _ = build_controller(spec)
     trained = restored(controller, of_plain(answer.memory)).managers.operators
-    kept = replace(now.memory, managers=replace(now.memory.managers, operators=trained))
+    kept = now.memory._replace(managers=now.memory.managers._replace(operators=trained))
     entry = replace(answer, at_s=at_s, memory=as_plain(saved(kept)))
     return entry, Deciding(spec=spec, controller=controller, memory=kept)
 

@@ -108,7 +108,7 @@ def test_advising_decides_the_same_writes_it_down_and_changes_nothing() -> None:
     written, other = advised.log[0], acted.log[0]
     assert isinstance(written, Ticked)
     assert isinstance(other, Ticked)
-    assert written.plan == replace(other.plan, advise=True)
+    assert written.plan == other.plan._replace(advise=True)
     assert written.plan.granted
     assert advised.replicas == 2
 
@@ -379,7 +379,7 @@ def test_a_replay_names_the_first_difference(walk: Floats) -> None:
     vetoed = next(i for i, e in enumerate(written) if isinstance(e, Ticked) and e.plan.vetoes)
     forged = written[vetoed]
     assert isinstance(forged, Ticked)
-    written[vetoed] = replace(forged, plan=replace(forged.plan, vetoes=()))
+    written[vetoed] = forged._replace(plan=forged.plan._replace(vetoes=()))
     answer = replay(written, lambda spec: simulated("ql", rates)[:2]).difference
     assert answer is not None
     assert (answer.part, answer.at_s, answer.recorded) == ("vetoes", forged.seen.at_s, "0 of them")

@@ -28,7 +28,8 @@ from penstock.policy.application.token_bucket import TokenBucket
 from penstock.policy.node.migrate import SenderInitiated
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.threshold import Threshold
-from penstock.runtimes.sim.application import ColdStart, OperatorModel, SimulatedApplication, buffered
+from penstock.runtimes.sim.ahead import buffered
+from penstock.runtimes.sim.application import ColdStart, OperatorModel, SimulatedApplication
 
 WORKER = NodeType(name="worker", speedup=1.0, price=1.0)
 SPACE = deployments((WORKER,), 4)

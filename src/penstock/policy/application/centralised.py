@@ -38,7 +38,16 @@ from penstock.perf.joint import (
 )
 from penstock.perf.latency import check_objective
 from penstock.policy.application.requests import decided_above
-from penstock.policy.kernel import UNEXPLAINED, InPlace, Seen, copied, is_measured, mean_utilisation, step
+from penstock.policy.kernel import (
+    HELD,
+    UNEXPLAINED,
+    InPlace,
+    Seen,
+    copied,
+    is_measured,
+    mean_utilisation,
+    step,
+)
 from penstock.policy.knowledge import ApplicationKnowledge
 from penstock.policy.operator.model_based import ModelLearner, Sweeps, model_learner
 from penstock.policy.operator.value_iteration import ValuePlan, planned
@@ -193,36 +202,13 @@ class CentralisedManager(Generic[K]):
         self, memory: K | InPlace[K], seen: Mapping[str, OperatorObservation], source_rate: float | None
     ) -> tuple[dict[str, Decision], K | InPlace[K]]:
         """One decision for every operator, from what all of them and the sources report."""
-        missing = [
-            name
-            for name in self._most
-            if (one := seen.get(name)) is None
-            or not is_measured(one.response_time_s)
-            or not is_measured(one.utilisation)
-        ]
-        # The level of a rate is an index that compiled code does not check: no rate, no level.
-        if missing or not is_measured(source_rate, finite=True):
-            # A joint state with a gap cannot be looked up: blind to one operator is blind to all.
-            what = f"operators {', '.join(missing)} not measured" if missing else "source rate not measured"
-            return dict.fromkeys(self._most, Hold(what)), memory
-        running = {name: seen[name].replicas.total for name in self._most}
-        crowded = [name for name, most in self._most.items() if running[name] > most]
-        if crowded:
-            what = f"operators {', '.join(crowded)} run more replicas than planned for"
-            return dict.fromkeys(self._most, Hold(what)), memory
-        loads = [float(seen[name].utilisation or 0.0) for name in self._most]
-        means = [mean_utilisation(seen[name], load) for name, load in zip(self._most, loads, strict=True)]
-        joint = Seen(
-            self._handles.of(Replicas(tuple(running.values()))),
-            float(source_rate),
-            max(
-                [scale * sum([seen[n].response_time_s or 0.0 for n in path]) for path, scale in self._scales]
-            ),
-            max(loads),
-            float(np.average(means, weights=list(running.values()))),
-        )
+        joint = self._joint(seen, source_rate)
+        if isinstance(joint, str):
+            return dict.fromkeys(self._most, Hold(joint)), memory
         if isinstance(memory, InPlace):
             target, score = memory.step(joint, _NEVER_DRAWN_FROM)
+            if target == joint.deployment and not memory.explains:
+                return dict.fromkeys(self._most, HELD), memory
             why = self._reason(memory.memory, joint) if memory.explains else UNEXPLAINED
         else:
             memory = copied(memory)
@@ -230,13 +216,46 @@ class CentralisedManager(Generic[K]):
             why = self._reason(memory, joint)
         wanted = self._handles.replicas(target).counts
         decisions: dict[str, Decision] = {}
-        for (name, old), new in zip(running.items(), wanted, strict=True):
+        running = self._handles.replicas(joint.deployment).counts
+        for name, old, new in zip(self._most, running, wanted, strict=True):
             if new == old:
                 decisions[name] = Hold(f"{old} replicas fit {why}")
             else:
                 reason = f"{new - old:+d} {why}"
                 decisions[name] = Scale(target=Replicas((new,)), score=float(score), reason=reason)
         return decisions, memory
+
+    def _joint(self, seen: Mapping[str, OperatorObservation], source_rate: float | None) -> Seen | str:
+        """All operators as one, or why they cannot be."""
+        missing, crowded = [], []
+        counts: list[int] = []
+        times_s: dict[str, float] = {}
+        loads: list[float] = []
+        busy = 0.0
+        for name, most in self._most.items():
+            one = seen.get(name)
+            time_s, load = (None, None) if one is None else (one.response_time_s, one.utilisation)
+            if one is None or time_s is None or load is None or not (time_s >= 0 and load >= 0):
+                missing.append(name)
+                continue
+            count = one.replicas.total
+            if count > most:
+                crowded.append(name)
+            counts.append(count)
+            times_s[name] = time_s
+            loads.append(load)
+            busy += count * mean_utilisation(one, load)
+        # A joint state with a hole cannot be looked up: blind in one operator is blind in all.
+        if missing:
+            return f"operators {', '.join(missing)} not measured"
+        # The level of a rate is an index that compiled code does not check: no rate, no level.
+        if not is_measured(source_rate, finite=True):
+            return "source rate not measured"
+        here = None if crowded else self._handles.find(tuple(counts))
+        if here is None:
+            return f"operators {', '.join(crowded)} run more replicas than planned for"
+        longest = max([scale * sum([times_s[name] for name in path]) for path, scale in self._scales])
+        return Seen(here, float(source_rate), float(longest), float(max(loads)), busy / sum(counts))
 
     def _reason(self, memory: K, seen: Seen) -> str:
         return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))

@@ -9,10 +9,12 @@ other allocation does it with fewer.
 The published simulator stops at stability and ignores speedups (`as_published`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from math import inf
 
+from penstock.direct_calls import machine_code
 from penstock.policy.application.sizing import SizingManager, Station
 from penstock.policy.operator.drs import servers_needed, sojourn_time
 from penstock.policy.operator.node_choice import NodeChoice
@@ -25,11 +27,21 @@ class DrsManager(SizingManager):
     """Sizes all operators by queueing theory, M/M/c: the expected sojourn time of a tuple."""
 
     def sizes(self, stations: Mapping[str, Station], source_rate: float) -> dict[str, int]:
-        least = {name: servers_needed(s.rate, s.service_time_s, inf, s.most) for name, s in stations.items()}
+        needed, _ = _direct()
+        least = {name: needed(s.rate, s.service_time_s, inf, s.most) for name, s in stations.items()}
         if self.as_published:
             return least
-        limit_s = min(self.queueing_objective.for_path(path) for path in self.application.paths)
-        return allocated(stations, least, len(self.application.sources) * source_rate, limit_s)
+        return allocated(stations, least, len(self.application.sources) * source_rate, self._limit_s)
+
+    @cached_property
+    def _limit_s(self) -> float:
+        return min(self.queueing_objective.for_path(path) for path in self.application.paths)
+
+
+@cache
+def _direct() -> tuple[Callable[[float, float, float, int], int], Callable[[float, float, int], float]]:
+    """`servers_needed` and `sojourn_time`, called a dozen times per decision, without the front door."""
+    return machine_code(servers_needed, 0.0, 0.0, 0.0, 0), machine_code(sojourn_time, 0.0, 0.0, 0)
 
 
 def allocated(
@@ -37,13 +49,12 @@ def allocated(
 ) -> dict[str, int]:
     """Processors per station: from the least, one by one where each gains most, until the limit is met."""
     servers = dict(least)
+    _, sojourn_s = _direct()
 
     def burden(name: str, count: int) -> float:
         """lambda_i E[T_i]: what a station adds to E[T], times lambda_0."""
         station = stations[name]
-        return (
-            station.rate * sojourn_time(station.rate, station.service_time_s, count) if station.rate else 0.0
-        )
+        return station.rate * sojourn_s(station.rate, station.service_time_s, count) if station.rate else 0.0
 
     burdens = {name: burden(name, count) for name, count in servers.items()}
     while sum(burdens.values()) > limit_s * lambda_0:

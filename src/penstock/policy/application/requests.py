@@ -30,6 +30,8 @@ def without_conflicts(requests: Sequence[Request]) -> tuple[list[Request], list[
     Two requests conflict when they want to put a replica on the same node; and one operator
     is changed only once per round, or the second change would undo what the first assumed.
     """
+    if len(requests) < 2:  # nobody to be in conflict with
+        return list(requests), []
     kept: list[Request] = []
     dropped: list[Refused] = []
     nodes: dict[str, Request] = {}
@@ -62,4 +64,4 @@ def decided_above(
         if isinstance(decision, Scale)
     ]
     why = "the Application Manager decides for all operators"
-    return Verdict(tuple(own), tuple(Refused(request, why) for request in requests), decisions)
+    return Verdict(tuple(own), tuple([Refused(request, why) for request in requests]), decisions)

@@ -24,7 +24,7 @@ from penstock.perf.deployments import Handles, deployments
 from penstock.perf.latency import check_objective, without_delays
 from penstock.perf.traffic import visits
 from penstock.policy.application.requests import decided_above
-from penstock.policy.kernel import copied, is_measured
+from penstock.policy.kernel import HELD, UNEXPLAINED, copied, is_measured
 from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.operator.oldest_first import Fleet, no_fleet, resized
 
@@ -34,8 +34,9 @@ Fleets = Mapping[str, Fleet]  # by operator: its replicas, oldest first
 class FleetsInPlace(dict[str, Fleet]):
     """Fleets of a loop that never goes back: they are written into."""
 
-    def __init__(self, fleets: Fleets) -> None:
+    def __init__(self, fleets: Fleets, *, explains: bool) -> None:
         super().__init__({name: copied(fleet) for name, fleet in fleets.items()})
+        self.explains = explains  # whether decisions say why
         self.resized = machine_code(resized, next(iter(self.values())), 0, 0, 0)
 
 
@@ -101,7 +102,7 @@ class SizingManager:
             delays_s=self.delays_s,
         )
 
-    @property
+    @cached_property
     def queueing_objective(self) -> Objective:
         """What constant delays leave for queueing and service."""
         return without_delays(self.application, self.objective, self.delays_s)
@@ -122,8 +123,14 @@ class SizingManager:
         }
 
     @cached_property
-    def _visits(self) -> dict[str, float]:
-        return visits(self.application)
+    def _known(self) -> list[tuple[str, float, float, float, int]]:
+        """Of every operator: its name, visits, service time, variability of it, and replicas at most."""
+        reaching = visits(self.application)
+        speed = 1.0 if self.as_published else self.node_types[self.chosen_type].speedup
+        return [
+            (one.name, reaching[one.name], one.service_time_s / speed, one.service_scv, one.max_replicas)
+            for one in self.application.operators
+        ]
 
     def initial(self) -> Fleets:
         return {
@@ -132,68 +139,59 @@ class SizingManager:
         }
 
     def in_place(self, memory: Fleets, *, explains: bool) -> FleetsInPlace:
-        return FleetsInPlace(memory)
+        return FleetsInPlace(memory, explains=explains)
 
     def grant(
         self, memory: Fleets, requests: Sequence[Request], seen: ApplicationObservation
     ) -> tuple[Verdict, Fleets]:
         operators = {one.operator: one for one in seen.operators}
-        blind = self._blind(operators, seen.source_rate)
-        if blind or seen.source_rate is None:
-            return decided_above({name: Hold(blind) for name in operators}, operators, requests), memory
         stations = self._stations(operators, seen.source_rate)
+        if isinstance(stations, str) or seen.source_rate is None:
+            return decided_above(dict.fromkeys(operators, Hold(str(stations))), operators, requests), memory
         wanted = self.sizes(stations, seen.source_rate)
-        resize, fleets = resized, memory
+        resize, fleets, explains = resized, memory, True
         if isinstance(memory, FleetsInPlace):
-            resize = memory.resized
+            resize, explains = memory.resized, memory.explains
         else:
             fleets = {name: copied(fleet) for name, fleet in memory.items()}
+        chosen = self.chosen_type
         decisions: dict[str, Decision] = {}
         for name, fleet in fleets.items():
-            handles, now = self._handles[name], operators[name].replicas
-            oldest_gone = resize(fleet, handles.of(now), wanted[name], self.chosen_type)
-            target = self._target(name, now, wanted[name], handles.replicas(oldest_gone))
-            why = f"{wanted[name]} replicas for {stations[name].rate:.0f} t/s"
-            if target == operators[name].replicas:
-                decisions[name] = Hold(why)
+            station, count, now = stations[name], wanted[name], operators[name].replicas
+            handles = self._handles[name]
+            here = handles.of(now)
+            there = resize(fleet, here, count, chosen)
+            if now.counts[chosen] < station.running and not self.as_published:
+                # Others, as a run may start with, would not be as fast as counted on.
+                there = handles.of(self._of_chosen_type(max(1, min(count, station.most))))
+            why = f"{count} replicas for {station.rate:.0f} t/s" if explains else UNEXPLAINED
+            if there == here:
+                decisions[name] = Hold(why) if explains else HELD
             else:
-                decisions[name] = Scale(target=target, score=1.0, reason=why)
+                decisions[name] = Scale(target=handles.replicas(there), score=1.0, reason=why)
         return decided_above(decisions, operators, requests), fleets
 
-    def _target(self, name: str, now: Replicas, wanted: int, resized: Replicas) -> Replicas:
-        """This many of the chosen type; a run may start with others, which would be slower than assumed."""
-        chosen = self.chosen_type
-        if now.counts[chosen] == now.total or self.as_published:
-            return resized
-        count = max(1, min(wanted, self.application.operator(name).max_replicas))
-        return Replicas(tuple(count if index == chosen else 0 for index in range(len(self.node_types))))
+    def _of_chosen_type(self, count: int) -> Replicas:
+        types = range(len(self.node_types))
+        return Replicas(tuple(count if index == self.chosen_type else 0 for index in types))
 
-    def _blind(self, seen: Mapping[str, OperatorObservation], source_rate: float | None) -> str:
-        """Why nothing can be decided; None if something can."""
+    def _stations(
+        self, seen: Mapping[str, OperatorObservation], source_rate: float | None
+    ) -> dict[str, Station] | str:
+        """Every operator, or why nothing can be decided."""
         if not is_measured(source_rate, finite=True):
             return "source rate not measured"
-        for operator in self.application.operators:
-            one = seen.get(operator.name)
-            if one is None or not is_measured(one.utilisation):
-                return f"operator '{operator.name}' not measured"
-            if one.replicas.total > operator.max_replicas:
-                return f"operator '{operator.name}' runs more than its {operator.max_replicas} replicas"
-        return ""
-
-    def _stations(self, seen: Mapping[str, OperatorObservation], source_rate: float) -> dict[str, Station]:
-        # Rates by the traffic equations, not as measured: behind an operator that cannot keep up, less
-        # arrives than has to be provided for.
-        reaching = self._visits
-        speed = 1.0 if self.as_published else self.node_types[self.chosen_type].speedup
-        return {
-            operator.name: Station(
-                name=operator.name,
-                rate=source_rate * reaching[operator.name],
-                service_time_s=operator.service_time_s / speed,
-                service_scv=operator.service_scv,
-                most=operator.max_replicas,
-                running=seen[operator.name].replicas.total,
-                utilisation=float(seen[operator.name].utilisation or 0.0),
-            )
-            for operator in self.application.operators
-        }
+        stations: dict[str, Station] = {}
+        for name, visited, service_time_s, service_scv, most in self._known:
+            one = seen.get(name)
+            load = None if one is None else one.utilisation
+            if one is None or load is None or not load >= 0:
+                return f"operator '{name}' not measured"
+            running = one.replicas.total
+            if running > most:
+                return f"operator '{name}' runs more than its {most} replicas"
+            # Rates by the traffic equations, not as measured: behind an operator that cannot keep up
+            # less arrives than has to be provided for.
+            rate = source_rate * visited
+            stations[name] = Station(name, rate, service_time_s, service_scv, most, running, float(load))
+        return stations

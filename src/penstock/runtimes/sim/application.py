@@ -6,17 +6,15 @@ the narrowest operator can take it. That buffer is a fluid queue; its mean wait 
 is added to the response time of the path. Inside, every operator is the queue of `perf`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import inf
-from operator import gt
 from typing import NamedTuple
 
 import numpy as np
 
-from penstock.compiled import Floats, compiled
-from penstock.direct_calls import machine_code
+from penstock.compiled import Floats, frozen_floats
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -27,14 +25,16 @@ from penstock.domain.request import Migrate, Request, ScaleIn, ScaleOut, Verdict
 from penstock.perf.deployments import Deployments, Handles, cost_of
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.latency import check_objective
-from penstock.perf.operator import response_time, throughput, utilisation, utilisation_by_replica
+from penstock.perf.operator import throughput
 from penstock.perf.queueing import QueueModel
 from penstock.perf.traffic import visits
+from penstock.runtimes.sim.ahead import MOST_AHEAD, Deployed, Slots, SlotsAhead, Station
 from penstock.runtimes.sim.round_trips import RoundTrips, true_delays
 
 # The source lets in no more than this share of what the narrowest operator can take: a queue
 # fed at exactly its capacity would have no mean response time.
 HIGHEST_LOAD = 0.98
+_FEWEST_AHEAD = 4  # slots worked out after a change; twice as many every time that nothing has changed
 _MORE_THAN_ANY = 1e12  # tuples/s: asks for an operator's capacity
 
 
@@ -78,71 +78,52 @@ class ColdStart:
             )
 
 
-@compiled
-def _behaviour(queue: QueueModel, deployments: Deployments, handle: int, rate: float) -> tuple[float, float]:
-    """Response time and utilisation."""
-    return response_time(queue, deployments, handle, rate), utilisation(queue, deployments, handle, rate)
-
-
 @dataclass(slots=True, kw_only=True)
-class _Station:
+class _Operator:
     """One operator, and how it is deployed now."""
 
     name: str
     model: OperatorModel
     visits: float  # tuples that reach it per tuple of a source
     handles: Handles
-    behaviour: Callable[[QueueModel, Deployments, int, float], tuple[float, float]]
     replicas: Replicas
     handle: int = 0
     capacity: float = inf  # tuples/s at the source
     resources: float = 0.0
-    mixed: bool = False  # replicas on nodes of several speeds: not equally busy
+    known: dict[int, tuple[float, float]] = field(default_factory=dict)  # both, of deployments there were
 
     def deploy(self, replicas: Replicas) -> None:
-        queue, space = self.model.queue, self.model.deployments
         self.replicas, self.handle = replicas, self.handles.of(replicas)
-        self.resources = cost_of(space, self.handle)
-        self.mixed = sum(count > 0 for count in replicas.counts) > 1
-        if self.visits > 0:
-            self.capacity = throughput(queue, space, self.handle, _MORE_THAN_ANY) / self.visits
+        if self.handle not in self.known:
+            self.known[self.handle] = self._capacity(), cost_of(self.model.deployments, self.handle)
+        self.capacity, self.resources = self.known[self.handle]
+
+    def _capacity(self) -> float:
+        if self.visits == 0:
+            return inf
+        queue, space = self.model.queue, self.model.deployments
+        return throughput(queue, space, self.handle, _MORE_THAN_ANY) / self.visits
 
 
-def _station(name: str, model: OperatorModel, visits: float) -> _Station:
-    made = _Station(
-        name=name,
-        model=model,
-        visits=visits,
-        handles=Handles(model.deployments),
-        behaviour=machine_code(_behaviour, model.queue, model.deployments, 0, 0.0),
-        replicas=model.first,
+def _operator(name: str, model: OperatorModel, visits: float) -> _Operator:
+    made = _Operator(
+        name=name, model=model, visits=visits, handles=Handles(model.deployments), replicas=model.first
     )
     made.deploy(model.first)
     return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Deployed:
+class _Deployment:
     """All operators together: the same from one change to the next."""
 
     capacity: float  # tuples/s at the source that the narrowest operator can take
     replicas: int
     by_type: tuple[int, ...]
     resources: float
-    network_s: tuple[float, ...]  # between the replicas of each path
+    network_s: Floats  # between the replicas of each path
     hosts: Mapping[str, tuple[str, ...]]  # operator -> nodes
     hosted: Mapping[str, tuple[str, ...]]  # node -> operators
-
-
-class _Slot(NamedTuple):
-    """What is true of the current slot, worked out once."""
-
-    left: float  # tuples still waiting at its end
-    inside: float  # tuples/s let in while running
-    times: list[float]  # response time of each operator
-    loads: list[float]
-    by_replica: list[tuple[float, ...]]  # loads
-    paths: list[float]  # response time of each
 
 
 @dataclass(slots=True)
@@ -159,18 +140,17 @@ class SimulatedApplication:
     infrastructure: Infrastructure | None = None
     hosts: dict[str, list[str]] = field(default_factory=dict)  # operator -> nodes, where there are any
     round_trips: RoundTrips | None = None  # how delays are estimated; managers know the true ones without
-    played: list[PlayedSlot] = field(default_factory=list)
+    _played: list[PlayedSlot] = field(default_factory=list)
     _index: int = 0
-    _waiting: float = 0.0
-    _pause_s: float = 0.0  # of the current slot
-    _pause_left_s: float = 0.0  # that later slots begin with
+    _waiting: float = 0.0  # tuples, before the slots ahead
+    _pause_s: float = 0.0  # that the slots ahead begin with
     _delays: dict[str, dict[str, float]] = field(default_factory=dict)
-    _stations: list[_Station] = field(default_factory=list)  # in the order of the operators
-    _paths: list[list[int]] = field(default_factory=list)  # the same, as indices
-    _limits_s: tuple[float, ...] = ()  # of each path
-    _one_limit: bool = True  # for all of them
-    _deployed: _Deployed | None = None
-    _slot: _Slot | None = None
+    _operators: list[_Operator] = field(default_factory=list)
+    _one_limit: bool = True  # for all paths
+    _deployment: _Deployment | None = None
+    _maker: SlotsAhead = field(init=False)
+    _ahead: Slots | None = None
+    _look_ahead: int = _FEWEST_AHEAD  # slots that are worked out next
 
     def __post_init__(self) -> None:
         for operator in self.application.operators:
@@ -184,10 +164,18 @@ class SimulatedApplication:
         )
         reaching = visits(self.application)
         names = [operator.name for operator in self.application.operators]
-        self._stations = [_station(name, self.models[name], reaching[name]) for name in names]
-        self._paths = [[names.index(name) for name in path] for path in self.application.paths]
-        self._limits_s = tuple(self.objective.for_path(path) for path in self.application.paths)
-        self._one_limit = len(set(self._limits_s)) == 1
+        self._operators = [_operator(name, self.models[name], reaching[name]) for name in names]
+        limits_s = [self.objective.for_path(path) for path in self.application.paths]
+        self._one_limit = len(set(limits_s)) == 1
+        self._maker = SlotsAhead(
+            [
+                Station(one.model.queue, one.model.deployments, one.visits, one.model.delay_s)
+                for one in self._operators
+            ],
+            [[names.index(name) for name in path] for path in self.application.paths],
+            limits_s,
+            self.slot_s,
+        )
         if self.infrastructure is not None:
             self._check_network(self.infrastructure)
             self._delays = true_delays(self.infrastructure)
@@ -206,7 +194,7 @@ class SimulatedApplication:
 
     @property
     def replicas(self) -> dict[str, Replicas]:
-        return {station.name: station.replicas for station in self._stations}
+        return {one.name: one.replicas for one in self._operators}
 
     @property
     def finished(self) -> bool:
@@ -218,48 +206,42 @@ class SimulatedApplication:
         return (self._index + 1) * self.slot_s
 
     def observe(self) -> ApplicationObservation:
-        now, at_s = self._now(), self.at_s
-        ran = self._pause_s < self.slot_s  # where nothing ran nothing was measured
+        at_s, (ahead, now) = self.at_s, self._now()
+        ran = ahead.downtime_s[now] < self.slot_s  # where nothing ran nothing was measured
         operators = [
             OperatorObservation(
-                operator=station.name,
-                at_s=at_s,
-                replicas=station.replicas,
-                arrival_rate=now.inside * station.visits if ran else None,
-                response_time_s=time if ran else None,
-                utilisation=load if ran else None,
-                utilisation_by_replica=each if ran else None,
+                one.name,
+                at_s,
+                one.replicas,
+                arrival_rate=ahead.inside[now] * one.visits if ran else None,
+                response_time_s=times_s[now] if ran else None,
+                utilisation=loads[now] if ran else None,
+                utilisation_by_replica=tuple(busy[now]) if ran else None,
             )
-            for station, time, load, each in zip(
-                self._stations, now.times, now.loads, now.by_replica, strict=True
+            for one, times_s, loads, busy in zip(
+                self._operators, ahead.times_s, ahead.loads, ahead.busy, strict=True
             )
         ]
         return ApplicationObservation(
             at_s=at_s,
-            source_rate=float(self.rates[self._index]),
-            response_time_s=max(now.paths),
-            strictest_s=self._strictest(now.paths),
+            source_rate=ahead.rates[now],
+            response_time_s=ahead.response_time_s[now],
+            strictest_s=None if self._one_limit else ahead.strictest_s[now],
             operators=tuple(operators),
             nodes=None if self.infrastructure is None else self.observe_nodes(),
             hosts=self._as_deployed().hosts or None,
         )
 
-    def _strictest(self, paths: list[float]) -> float | None:
-        if self._one_limit:
-            return None
-        tightest = min(self._limits_s)
-        return max(time * tightest / limit for time, limit in zip(paths, self._limits_s, strict=True))
-
     def observe_nodes(self) -> dict[str, NodeObservation]:
         """Every node: how busy its replicas keep it, what it hosts, how far the others are."""
         if self.infrastructure is None:
             return {}
-        at_s, deployed = self.at_s, self._as_deployed()
+        at_s, deployed, (ahead, now) = self.at_s, self._as_deployed(), self._now()
         types = [node_type.name for node_type in self.infrastructure.node_types]
         busy = dict.fromkeys(deployed.hosted, 0.0)
-        for station, load in zip(self._stations, self._now().loads, strict=True):
-            for host in deployed.hosts[station.name]:
-                busy[host] += load
+        for one, loads in zip(self._operators, ahead.loads, strict=True):
+            for host in deployed.hosts[one.name]:
+                busy[host] += loads[now]
         return {
             (name := node.name): NodeObservation(
                 node=name,
@@ -274,114 +256,112 @@ class SimulatedApplication:
         }
 
     def apply(self, verdict: Verdict) -> None:
-        """End the slot: account for it, then change what was granted, which pauses the next one."""
-        now, deployed = self._now(), self._as_deployed()
-        self.played.append(
-            PlayedSlot(
-                at_s=self.at_s,
-                rate=float(self.rates[self._index]),
-                response_time_s=max(now.paths),
-                violated=any(map(gt, now.paths, self._limits_s)),
-                replicas=deployed.replicas,
-                by_type=deployed.by_type,
-                resources=deployed.resources,
-                downtime_s=self._pause_s,
-                reconfigured=bool(verdict.granted),
-                migrations=sum([isinstance(request, Migrate) for request in verdict.granted]),
-                waiting=now.left,
-            )
-        )
-        self._waiting = now.left
-        pause_s = self._pause_left_s
-        if verdict.granted:
-            changed = {self.application.operator(r.operator): self._change(r) for r in verdict.granted}
-            pause_s += self.protocol.seconds(changed)
-        self._pause_s = min(pause_s, self.slot_s)
-        self._pause_left_s = pause_s - self._pause_s
+        """End the slot, then change what was granted, which pauses the next one."""
+        granted, (ahead, now) = verdict.granted, self._now()
+        self._index += 1
+        if granted or now + 1 == len(ahead.rates):
+            self._account_for()
+            self._waiting, self._pause_s, self._ahead = ahead.waiting[now], ahead.pause_left_s[now], None
+            self._look_ahead = _FEWEST_AHEAD if granted else min(2 * self._look_ahead, MOST_AHEAD)
+        if granted:
+            migrations = sum(isinstance(request, Migrate) for request in granted)
+            self._played[-1] = self._played[-1]._replace(reconfigured=True, migrations=migrations)
+            changed = {self.application.operator(r.operator): self._change(r) for r in granted}
+            self._pause_s += self.protocol.seconds(changed)
         if self.round_trips is not None:
             self.round_trips.measure()
-        self._index += 1
-        self._slot = None
+
+    @property
+    def played(self) -> list[PlayedSlot]:
+        """Every slot that has ended."""
+        self._account_for()
+        return self._played
+
+    def _account_for(self) -> None:
+        """Write down the slots that have ended since the last time."""
+        ahead, deployed = self._ahead, self._as_deployed()
+        if ahead is None:
+            return
+        for slot in range(len(self._played) - ahead.first, self._index - ahead.first):
+            self._played.append(
+                PlayedSlot(
+                    at_s=(ahead.first + slot + 1) * self.slot_s,
+                    rate=ahead.rates[slot],
+                    response_time_s=ahead.response_time_s[slot],
+                    violated=ahead.late[slot],
+                    replicas=deployed.replicas,
+                    by_type=deployed.by_type,
+                    resources=deployed.resources,
+                    downtime_s=ahead.downtime_s[slot],
+                    reconfigured=False,
+                    migrations=0,
+                    waiting=ahead.waiting[slot],
+                )
+            )
 
     def _change(self, request: Request) -> tuple[int, int]:
         """Carry a request out; returns replicas before and after."""
-        station = next(one for one in self._stations if one.name == request.operator)
-        before = station.replicas.total
-        self._deployed = None
+        operator = next(one for one in self._operators if one.name == request.operator)
+        before = operator.replicas.total
+        self._deployment = None
         match request:
             case Migrate():
                 self.hosts[request.operator].remove(request.origin)
                 self.hosts[request.operator].append(request.target)
             case ScaleOut():
-                station.deploy(request.target)
+                operator.deploy(request.target)
                 if self.infrastructure is not None:
                     self.hosts[request.operator] += request.nodes
             case ScaleIn():
-                station.deploy(request.target)
+                operator.deploy(request.target)
                 for node in request.nodes if self.infrastructure is not None else ():
                     self.hosts[request.operator].remove(node)
-        return before, station.replicas.total
+        return before, operator.replicas.total
 
-    def _now(self) -> _Slot:
-        if self._slot is None:
-            self._slot = self._work_out()
-        return self._slot
+    def _now(self) -> tuple[Slots, int]:
+        """Slots ahead, and which of them is the current one."""
+        if self._ahead is None:
+            self._ahead = self._work_out()
+        return self._ahead, self._index - self._ahead.first
 
-    def _as_deployed(self) -> _Deployed:
-        if self._deployed is None:
-            stations = self._stations
-            self._deployed = _Deployed(
-                capacity=min(station.capacity for station in stations),
-                replicas=sum(station.replicas.total for station in stations),
-                by_type=tuple(map(sum, zip(*(one.replicas.counts for one in stations), strict=True))),
-                resources=sum(station.resources for station in stations),
-                network_s=tuple(map(self._network, self.application.paths)),
+    def _as_deployed(self) -> _Deployment:
+        if self._deployment is None:
+            operators = self._operators
+            self._deployment = _Deployment(
+                capacity=min(one.capacity for one in operators),
+                replicas=sum(one.replicas.total for one in operators),
+                by_type=tuple(map(sum, zip(*(one.replicas.counts for one in operators), strict=True))),
+                resources=sum(one.resources for one in operators),
+                network_s=frozen_floats([self._network(path) for path in self.application.paths]),
                 hosts={name: tuple(nodes) for name, nodes in self.hosts.items()},
                 hosted=self._hosted(),
             )
-        return self._deployed
+        return self._deployment
 
     def _hosted(self) -> dict[str, tuple[str, ...]]:
         nodes = () if self.infrastructure is None else self.infrastructure.nodes
         return {
             node.name: tuple(
-                one.name for one in self._stations for host in self.hosts[one.name] if host == node.name
+                one.name for one in self._operators for host in self.hosts[one.name] if host == node.name
             )
             for node in nodes
         }
 
-    def _work_out(self) -> _Slot:
-        rate, slow, deployed = float(self.rates[self._index]), self._slow(), self._as_deployed()
-        wait, left = buffered(
-            rate=rate,
+    def _work_out(self) -> Slots:
+        slow, deployed = self._slow(), self._as_deployed()
+        return self._maker.work_out(
+            Deployed(
+                handles=tuple([one.handle for one in self._operators]),
+                replicas=tuple([one.replicas.total for one in self._operators]),
+                capacity=HIGHEST_LOAD * deployed.capacity / slow,
+                network_s=deployed.network_s,
+                slow=slow,
+            ),
+            self._index,
+            self.rates[self._index : self._index + (1 if slow > 1 else self._look_ahead)],
             waiting=self._waiting,
             pause_s=self._pause_s,
-            slot_s=self.slot_s,
-            capacity=HIGHEST_LOAD * deployed.capacity / slow,
-            pause_left_s=self._pause_left_s,
         )
-        running = self.slot_s - self._pause_s
-        inside = (self._waiting + rate * self.slot_s - left) / running if running > 0 else 0.0
-        times: list[float] = []
-        loads: list[float] = []
-        by_replica: list[tuple[float, ...]] = []
-        for station in self._stations:
-            model = station.model
-            arriving = slow * (inside * station.visits)
-            # A queue whose service takes f times as long is the same queue on a clock f times as slow.
-            time, load = station.behaviour(model.queue, model.deployments, station.handle, arriving)
-            times.append(slow * time + model.delay_s)
-            loads.append(load)
-            by_replica.append(
-                utilisation_by_replica(model.queue, model.deployments, station.handle, arriving)
-                if station.mixed
-                else (load,) * station.replicas.total
-            )
-        paths = [
-            wait + sum([times[operator] for operator in path]) + network_s
-            for path, network_s in zip(self._paths, deployed.network_s, strict=True)
-        ]
-        return _Slot(left=left, inside=inside, times=times, loads=loads, by_replica=by_replica, paths=paths)
 
     def _slow(self) -> float:
         return self.cold_start.factor if self.at_s <= self.cold_start.seconds else 1.0
@@ -397,33 +377,6 @@ class SimulatedApplication:
             ]
             total += float(np.mean(delays))
         return total
-
-
-def buffered(
-    *,
-    rate: float,
-    waiting: float,
-    pause_s: float,
-    slot_s: float,
-    capacity: float,
-    pause_left_s: float = 0.0,
-) -> tuple[float, float]:
-    """A fluid buffer over one slot that begins with a pause: mean wait, and what is left at the end.
-
-    The wait is that of tuples that come in this slot: until the pause is over, and until what came
-    before them has been let in. (Little's law would count what came in slots before.)
-    """
-    running = slot_s - pause_s
-    after_pause = waiting + rate * pause_s
-    content = (waiting + after_pause) / 2 * pause_s  # integrated over the slot
-    draining = capacity - rate
-    if draining > 0 and after_pause <= draining * running:
-        content += after_pause * (after_pause / draining) / 2
-        left = 0.0
-    else:
-        left = after_pause - draining * running
-        content += (after_pause + left) / 2 * running
-    return pause_left_s + (pause_s**2 / 2 + content / capacity) / slot_s, left
 
 
 def _spread(replicas: Mapping[str, Replicas], infrastructure: Infrastructure) -> dict[str, list[str]]:

@@ -1,6 +1,5 @@
 """One simulated operator behind the control loop's ports: slow, but open to any policy in plain Python."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -104,9 +103,8 @@ def play_by_loop(
     # The published simulator knows no safety chain; neither does this slot.
     controller = Controller(managers=managers, node_types=(), safety=None)
     state = first_memory(controller, seed=0)
-    state = replace(
-        state,
-        managers=replace(state.managers, operators={_NAME: memory}),
+    state = state._replace(
+        managers=state.managers._replace(operators={_NAME: memory}),
         rngs={**state.rngs, _NAME: rng},
     )
     state = in_place(controller, state)
