@@ -97,7 +97,7 @@ def test_live_decisions_are_those_of_the_batch(spec: OneOperator, walk: Floats) 
     controller = controller_of(manager, op.node_types)
     memory = first_memory(controller, seed=1)._replace(rngs={"op": policy_rng})
     while not simulated.finished:
-        memory = tick(controller, memory, simulated, journal, simulated)
+        _, memory = tick(controller, memory, simulated, journal, simulated)
     assert batch.history is not None
     assert [slot.cost for slot in simulated.played] == batch.history.cost.tolist()
     assert len(journal.entries) == rates.size
@@ -120,7 +120,7 @@ def test_a_policy_in_plain_python_runs_in_the_same_simulator(walk: Floats) -> No
     controller = controller_of(OneMoreWhenLate(), op.node_types)
     memory = first_memory(controller, seed=1)
     while not simulated.finished:
-        memory = tick(controller, memory, simulated, Pages(), simulated)
+        _, memory = tick(controller, memory, simulated, Pages(), simulated)
     assert sum(slot.reconfigured for slot in simulated.played) == memory.managers.operators["op"] > 0
 
 

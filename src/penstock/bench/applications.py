@@ -57,5 +57,5 @@ def _as_live(spec: ManagedApplication, rates: Floats) -> float:
     memory, journal = made.memory, Unwritten()
     began = time.perf_counter()
     while not made.simulated.finished:
-        memory = tick(made.controller, memory, made.simulated, journal, made.simulated)
+        _, memory = tick(made.controller, memory, made.simulated, journal, made.simulated)
     return rates.size / (time.perf_counter() - began)

@@ -129,11 +129,12 @@ def tick(
     orders: Sequence[Order] = (),
     *,
     keep: Callable[[ControllerMemory], None] = lambda memory: None,
-) -> ControllerMemory:
-    """Returns what the controller remembers for the next tick; `keep` puts it where a restart finds it."""
+) -> tuple[Ticked, ControllerMemory]:
+    """One round, and what to remember for the next; `keep` puts that where a restart finds it."""
     seen = monitor.observe()
     made, memory = plan(controller, memory, seen, orders)
-    journal.append(Ticked(seen=seen, orders=tuple(orders), plan=made))  # before acting
+    ticked = Ticked(seen=seen, orders=tuple(orders), plan=made)
+    journal.append(ticked)  # before acting
     keep(memory)
     actuator.apply(made.to_do)
-    return memory
+    return ticked, memory

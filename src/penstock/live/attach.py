@@ -25,7 +25,6 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.journal_file import JournalFile
-from penstock.live.controlling import Tape
 from penstock.policy.parameters import Value
 from penstock.policy.registry import Level, entries
 from penstock.runtimes.spark.attached_query import OPERATOR, ExecutorActuator, QueryMonitor
@@ -68,12 +67,10 @@ class Attached:
 
     def tick(self) -> Plan:
         """One round; the thread does this every interval."""
-        tape = Tape(self.journal or Unwritten())
-        self.memory = tick(self.controller, self.memory, self.monitor, tape, self.actuator)
-        if tape.last is None:
-            raise RuntimeError("a round that was not written down")
-        self.plans.append(tape.last.plan)
-        return tape.last.plan
+        journal = self.journal or Unwritten()
+        ticked, self.memory = tick(self.controller, self.memory, self.monitor, journal, self.actuator)
+        self.plans.append(ticked.plan)
+        return ticked.plan
 
     def _run(self) -> None:
         while not self._stopping.wait(self.interval_s) and self.query.isActive:

@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 
 from penstock.control.build import build_controller
-from penstock.control.journal import Entry, Header, Noted, Remembered, Ticked, latest_header
+from penstock.control.journal import Header, Noted, Remembered, latest_header
 from penstock.control.loop import Controller, ControllerMemory, tick
 from penstock.control.plan import Plan
 from penstock.control.ports import Actuator, Journal, Monitor
@@ -57,26 +57,13 @@ def response_time_of(app: App) -> float:
     return app.objective.response_time_s
 
 
-class Tape:
-    """A journal that also keeps the last round, for display."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self.last: Ticked | None = None
-
-    def append(self, entry: Entry) -> None:
-        self._journal.append(entry)
-        if isinstance(entry, Ticked):
-            self.last = entry
-
-
 class Controlling:
     """Decides every interval; for a policy that needs a model, it measures first."""
 
     def __init__(
         self, declared: ControllerSpec, settings: LiveSettings, journal: Journal, tuner: Tuner | None = None
     ) -> None:
-        self._declared, self._settings, self._tape = declared, settings, Tape(journal)
+        self._declared, self._settings, self._journal = declared, settings, journal
         self._measured: list[ApplicationObservation] = []
         self._deciding: Deciding | None = None
         self._retuning = self._made_retuning(tuner) if declared.tunes else None
@@ -95,12 +82,11 @@ class Controlling:
         now = self._deciding
         waiting = pending(self._settings.work / ORDERS)
         orders = tuple(order for order in waiting.values() if order is not None)
-        memory = tick(now.controller, now.memory, monitor, self._tape, actuator, orders, keep=self._keep)
+        ticked, memory = tick(
+            now.controller, now.memory, monitor, self._journal, actuator, orders, keep=self._keep
+        )
         obeyed(waiting)
         self._deciding = replace(now, memory=memory)
-        ticked = self._tape.last
-        if ticked is None:
-            raise RuntimeError("a round that was not written down")
         self._saw(ticked.seen)
         reasons = (*(("bounds and weights retuned",) if swapped else ()), *_reasons(ticked.plan))
         return Interval(seen=ticked.seen, reasons=reasons, changed=changes_of(ticked.plan.to_do))
@@ -113,7 +99,7 @@ class Controlling:
         self._saw(seen)
         self._measured.append(seen)
         why = "measuring, before the first decision" + self._try_to_build(seen)
-        self._tape.append(Noted(at_s=seen.at_s, text=why))
+        self._journal.append(Noted(at_s=seen.at_s, text=why))
         return Interval(seen=seen, reasons=(why,), changed=())
 
     def _saw(self, seen: ApplicationObservation) -> None:
@@ -133,7 +119,7 @@ class Controlling:
         settings = self._settings
         return Retuning(
             tuner or TunerProcess(settings.work / "tuning", own_policies(self._declared)),
-            self._tape,
+            self._journal,
             least_s=settings.measure_s,
             period_s=settings.retune_s,
             limit_s=settings.tuning_limit_s,
@@ -211,8 +197,8 @@ class Controlling:
             ) from problem
 
     def _begin(self, deciding: Deciding) -> None:
-        self._tape.append(Header(controller=deciding.spec))
-        self._tape.append(Remembered(memory=as_plain(saved(deciding.memory))))
+        self._journal.append(Header(controller=deciding.spec))
+        self._journal.append(Remembered(memory=as_plain(saved(deciding.memory))))
         self._deciding = deciding
 
 

@@ -145,7 +145,7 @@ def run_row(
     controller = Controller(managers=managers, node_types=(_NODE,), safety=None)
     memory, journal = in_place(controller, memory_with(controller, rngs)), Unwritten()
     while not simulated.finished:
-        memory = tick(controller, memory, simulated, journal, simulated)
+        _, memory = tick(controller, memory, simulated, journal, simulated)
     return measured(simulated.played)
 
 

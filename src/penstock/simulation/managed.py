@@ -131,7 +131,7 @@ def played(simulated: SimulatedApplication, controller: Controller, memory: Cont
     journal = Unwritten()
     memory = in_place(controller, memory)  # the loop never goes back, and nobody reads reasons
     while not simulated.finished:
-        memory = tick(controller, memory, simulated, journal, simulated)
+        _, memory = tick(controller, memory, simulated, journal, simulated)
     by_type: Floats = np.sum([slot.by_type for slot in simulated.played], axis=0, dtype=np.float64)
     return by_type
 

@@ -117,7 +117,7 @@ def test_an_adviser_does_not_wait_for_changes_nobody_made() -> None:
     world, controller = Still(), one_more(advise=True, safety=only(warm_up_s=60.0))
     memory = first_memory(controller, seed=1)
     for _ in range(5):
-        memory = tick(controller, memory, world, world, world)
+        _, memory = tick(controller, memory, world, world, world)
     advice = [len(entry.plan.granted) for entry in world.log if isinstance(entry, Ticked)]
     assert advice == [0, 0, 1, 1, 1]
 
@@ -154,7 +154,7 @@ def test_without_a_safety_chain_all_that_was_granted_is_done_and_nothing_is_trac
     guarded, unguarded = Still(), Still()
     for world, safety in ((guarded, SafetySettings()), (unguarded, None)):
         controller = one_more(safety=safety)
-        memory = tick(controller, first_memory(controller, seed=1), world, world, world)
+        _, memory = tick(controller, first_memory(controller, seed=1), world, world, world)
         written = world.log[0]
         assert isinstance(written, Ticked)
         assert len(written.plan.verdict.granted) == 1
@@ -200,7 +200,7 @@ def test_a_run_without_a_safety_chain_replays_from_its_journal() -> None:
     memory = first_memory(controller, seed=1)
     world.append(Header(controller=controller_spec(safety=None)))
     for _ in range(3):
-        memory = tick(controller, memory, world, world, world)
+        _, memory = tick(controller, memory, world, world, world)
     written = [decoded(encoded(entry)) for entry in world.log if isinstance(entry, Header | Ticked)]
     header = written[0]
     assert isinstance(header, Header)
@@ -216,7 +216,7 @@ def test_operator_managers_run_at_their_own_pace() -> None:
     world, controller = Still(), one_more(managers=managers)
     memory = first_memory(controller, seed=1)
     for _ in range(7):
-        memory = tick(controller, memory, world, world, world)
+        _, memory = tick(controller, memory, world, world, world)
     asked = ["count" in entry.plan.decisions for entry in world.log if isinstance(entry, Ticked)]
     assert asked == [True, False, False, True, False, False, True]
 
@@ -251,7 +251,7 @@ def test_a_restored_controller_decides_as_if_it_had_never_stopped(policy: str, w
     controller, memory, operator = simulated(policy, rates)
     whole, parts = Still(), Still()
     while not operator.finished:
-        memory = tick(controller, memory, operator, whole, operator)
+        _, memory = tick(controller, memory, operator, whole, operator)
 
     controller, memory, operator = simulated(policy, rates)
     for slot in range(rates.size):
@@ -259,7 +259,7 @@ def test_a_restored_controller_decides_as_if_it_had_never_stopped(policy: str, w
             text = json.dumps(as_plain(saved(memory)), allow_nan=False)
             controller, _, _ = simulated(policy, rates)
             memory = restored(controller, of_plain(json.loads(text)))
-        memory = tick(controller, memory, operator, parts, operator)
+        _, memory = tick(controller, memory, operator, parts, operator)
     assert decisions_of(parts) == decisions_of(whole)
 
 
@@ -293,11 +293,11 @@ def test_a_loop_that_never_goes_back_plans_the_same_in_place(policy: str, walk: 
     pure, own = Still(), Still()
     controller, memory, operator = simulated(policy, rates)
     while not operator.finished:
-        memory = tick(controller, memory, operator, pure, operator)
+        _, memory = tick(controller, memory, operator, pure, operator)
     controller, given, operator = simulated(policy, rates)
     given = in_place(controller, given, explains=True)
     while not operator.finished:
-        given = tick(controller, given, operator, own, operator)
+        _, given = tick(controller, given, operator, own, operator)
     assert own.log == pure.log
     # What it has learned can be saved, and gone on with where nothing is written over.
     kept, after = as_plain(saved(memory)), restored(controller, saved(given))
@@ -311,11 +311,11 @@ def test_in_place_reasons_are_left_out_and_nothing_else(walk: Floats) -> None:
     pure, silent = Still(), Still()
     controller, memory, operator = simulated("ql-pds-plus", rates)
     while not operator.finished:
-        memory = tick(controller, memory, operator, pure, operator)
+        _, memory = tick(controller, memory, operator, pure, operator)
     controller, memory, operator = simulated("ql-pds-plus", rates)
     memory = in_place(controller, memory)
     while not operator.finished:
-        memory = tick(controller, memory, operator, silent, operator)
+        _, memory = tick(controller, memory, operator, silent, operator)
     told, untold = decisions_of(pure), decisions_of(silent)
     assert {decision.reason for decision, _ in untold} == {UNEXPLAINED}
     assert [replace(decision, reason="") for decision, _ in told] == [
@@ -354,7 +354,7 @@ def recorded(rates: Floats, *, restart_at: int) -> list[Entry]:
             world.append(header)
             world.append(Remembered(memory=as_plain(saved(memory))))
         orders = (Pause(until_s=60.0 * slot + 300.0),) if slot == 30 else ()
-        memory = tick(controller, memory, operator, world, operator, orders)
+        _, memory = tick(controller, memory, operator, world, operator, orders)
     written = [entry for entry in world.log if isinstance(entry, Header | Remembered | Ticked)]
     return [decoded(encoded(entry)) for entry in written]
 
@@ -415,7 +415,7 @@ def played(safety: SafetySettings) -> tuple[SimulatedApplication, list[Ticked]]:
     controller = Controller(managers=managers, node_types=ONE_TYPE, safety=safety)
     memory, pages = first_memory(controller, seed=1), Still()
     while not world.finished:
-        memory = tick(controller, memory, world, pages, world)
+        _, memory = tick(controller, memory, world, pages, world)
     return world, [entry for entry in pages.log if isinstance(entry, Ticked)]
 
 

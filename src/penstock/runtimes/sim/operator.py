@@ -109,7 +109,7 @@ def play_by_loop(
     )
     state = in_place(controller, state)
     while not operator.finished:
-        state = tick(controller, state, operator, Unwritten(), operator)
+        _, state = tick(controller, state, operator, Unwritten(), operator)
     _account(world, operator, totals, trail)
     rng.bit_generator.state = state.rngs[_NAME].bit_generator.state  # the loop draws from copies
     return operator.here, state.managers.operators[_NAME]
