@@ -58,6 +58,7 @@ requests: st.SearchStrategy[Request] = st.one_of(
     st.builds(Migrate, operator=name, origin=name, target=name, score=number, reason=words),
 )
 refusals = st.builds(Refused, requests, words)
+# Every field is given: of a named tuple, hypothesis would make up what has a default, too.
 plans = st.builds(
     Plan,
     decisions=st.dictionaries(
@@ -67,7 +68,10 @@ plans = st.builds(
     ),
     requests=st.lists(requests, max_size=2).map(tuple),
     verdict=st.builds(
-        Verdict, st.lists(requests, max_size=1).map(tuple), st.lists(refusals, max_size=1).map(tuple)
+        Verdict,
+        st.lists(requests, max_size=1).map(tuple),
+        st.lists(refusals, max_size=1).map(tuple),
+        st.just({}),
     ),
     vetoes=st.lists(refusals, max_size=2).map(tuple),
     granted=st.lists(requests, max_size=1).map(tuple),
@@ -81,7 +85,11 @@ operators = st.builds(
     arrival_rate=maybe,
     response_time_s=maybe,
     utilisation=maybe,
+    response_time_p95_s=maybe,
+    service_time_s=maybe,
+    service_variance_s2=maybe,
     backlog=maybe,
+    selectivity=maybe,
     skew=maybe,
     utilisation_by_replica=st.none() | st.lists(number, max_size=3).map(tuple),
 )
@@ -100,6 +108,10 @@ seen = st.builds(
     at_s=number,
     response_time_s=maybe,
     operators=st.lists(operators, max_size=2).map(tuple),
+    strictest_s=maybe,
+    source_rate=maybe,
+    response_time_p50_s=maybe,
+    response_time_p95_s=maybe,
     response_time_p99_s=maybe,
     reconfiguring=st.just(("x",)),
     nodes=st.none() | st.dictionaries(name, nodes, max_size=2),
