@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.bench.startup import processor_seconds, startup_figures
+from penstock.bench.startup import startup_figures, wall_seconds
 
 # The Gymnasium environment is only for those who have asked for gymnasium.
 IMPORTS_ALL = """
@@ -44,18 +44,16 @@ def test_a_start_is_the_best_of_all_rounds_but_the_first_over_the_best_empty_pro
     assert figures["an empty Python program"].value == pytest.approx(20)  # ms
     simulated = figures["penstock simulate, ql-pds, 400,001 slots, over an empty program"]
     assert simulated.value == pytest.approx(0.8 / 0.02)
-    assert simulated.ok  # 50 empty programs of .02 s are one second
+    assert simulated.ok  # below 60 empty programs
     helped = figures["penstock --help, over an empty program"]
     assert helped.value == pytest.approx(0.2 / 0.02)
     assert helped.ok
 
 
-def test_the_time_of_a_program_is_its_work_and_not_its_waiting() -> None:
-    # 50 ms of work, then a second of sleep.
-    program = "import time\nwhile time.process_time() < .05: pass\ntime.sleep(1)"
-    assert 0.05 <= processor_seconds(["-c", program]) < 1.0
+def test_the_time_of_a_program_is_how_long_somebody_waits_for_it() -> None:
+    assert wall_seconds(["-c", "import time; time.sleep(.3)"]) >= 0.3
 
 
 def test_a_program_that_fails_has_no_time() -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        processor_seconds(["-c", "raise SystemExit(3)"])
+        wall_seconds(["-c", "raise SystemExit(3)"])
