@@ -26,6 +26,8 @@ class OperatorObservation(NamedTuple):
     selectivity: float | None = None  # tuples out per tuple in
     skew: float | None = None  # load of the busiest replica over the mean of all
     utilisation_by_replica: tuple[float, ...] | None = None
+    batch_s: float | None = None  # mean duration of the micro-batches that ended, where there are any
+    batch_tuples: float | None = None  # mean number of tuples in them
 
 
 class ApplicationObservation(NamedTuple):

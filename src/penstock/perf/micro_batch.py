@@ -45,7 +45,14 @@ class MicroBatches:
         return max(batch_s, self.trigger_s) / 2 + batch_s
 
     def replicas_for(
-        self, rate: float, bound_s: float, *, most: int, speed: float = 1.0, backlog: float = 0.0, drain_s: float = inf
+        self,
+        rate: float,
+        bound_s: float,
+        *,
+        most: int,
+        speed: float = 1.0,
+        backlog: float = 0.0,
+        drain_s: float = inf,
     ) -> int:
         """The fewest replicas of this speed within the bound; `most` where no number of them is.
 

@@ -1,0 +1,124 @@
+"""Objective first: the fewest replicas whose predicted response time stays inside the objective.
+
+How long a tuple will stay is predicted with the model of micro-batches (`perf/micro_batch.py`),
+learned from the batches of this very operator as they end; where an engine has none, such as the
+simulator, with the queueing model the operator is known by. What cannot be known, the next
+interval's load above all, is covered by a margin. A backlog counts as load until it is drained.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.deployment import Replicas
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.observation import OperatorObservation
+from penstock.perf.deployments import Deployments, handle_of
+from penstock.perf.micro_batch import Batch, Calibration
+from penstock.perf.operator import response_time
+from penstock.perf.queueing import QueueModel
+from penstock.policy.kernel import is_measured, unmeasured
+from penstock.policy.parameters import Param
+from penstock.policy.registry import operator_policy
+
+
+class ObjectiveMemory(NamedTuple):
+    """What the batches so far have told."""
+
+    batches: Calibration = Calibration()
+
+
+@operator_policy("objective", has_bounds=True)
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveFirst:
+    """The fewest replicas whose predicted response time stays inside the objective."""
+
+    node_types: tuple[NodeType, ...]
+    deployments: Deployments
+    queue: QueueModel
+    max_response_time_s: float
+    margin: Annotated[
+        float, Param("share of the bound kept free for what is not known", at_least=0, below=1)
+    ] = 0.3
+    drain_s: Annotated[float, Param("seconds within which a backlog is to be gone", above=0)] = 20.0
+    kept: Annotated[
+        float, Param("share of what is known that an interval later still counts", above=0, at_most=1)
+    ] = 0.9
+
+    def initial(self) -> ObjectiveMemory:
+        return ObjectiveMemory()
+
+    def starting_type(self) -> int:
+        """The cheapest type per unit of speed."""
+        value = [one.price / one.speedup for one in self.node_types]
+        return int(np.argmin(value))
+
+    def decide(
+        self, memory: ObjectiveMemory, seen: OperatorObservation, rng: Generator
+    ) -> tuple[Decision, ObjectiveMemory]:
+        rate, missing = seen.arrival_rate, unmeasured(seen)
+        if missing or rate is None:
+            return Hold(f"{', '.join(missing)} not measured"), memory
+        memory = self._learned(memory, seen)
+        backlog = seen.backlog if is_measured(seen.backlog, finite=True) else 0.0
+        now, here = seen.replicas, seen.replicas.total
+        wanted = self._wanted(memory, seen, rate, backlog)
+        # Fewer only if that also holds with the margin once more: else the next interval undoes it.
+        if wanted < here and self._wanted(memory, seen, rate * (1 + self.margin), backlog) >= here:
+            return Hold(f"{here} replicas: fewer would leave no margin at {rate:.0f} t/s"), memory
+        if wanted == here:
+            return Hold(f"{here} replicas: as needed at {rate:.0f} t/s"), memory
+        behind = f" with {backlog:.0f} waiting" if backlog >= 1 else ""
+        return (
+            Scale(
+                target=self._target(now, wanted),
+                score=min(abs(wanted - here) / here, 1.0),
+                reason=f"{wanted - here:+d}: {wanted} needed for {self.max_response_time_s:.3g} s at "
+                f"{rate:.0f} t/s{behind}",
+            ),
+            memory,
+        )
+
+    def _learned(self, memory: ObjectiveMemory, seen: OperatorObservation) -> ObjectiveMemory:
+        if not (is_measured(seen.batch_s, finite=True) and is_measured(seen.batch_tuples, finite=True)):
+            return memory
+        batch = Batch(seen.batch_tuples, self._speed(seen.replicas), seen.batch_s)
+        return ObjectiveMemory(memory.batches.seen(batch, kept=self.kept))
+
+    def _speed(self, replicas: Replicas) -> float:
+        pairs = zip(replicas.counts, self.node_types, strict=True)
+        return sum(count * one.speedup for count, one in pairs)
+
+    def _wanted(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float, backlog: float) -> int:
+        """How many replicas, of the type that is added."""
+        bound_s, most = (1 - self.margin) * self.max_response_time_s, self.deployments.max_replicas
+        added = self.starting_type()
+        speedup = self.node_types[added].speedup
+        service_s = seen.service_time_s if is_measured(seen.service_time_s, finite=True) else None
+        model = memory.batches.model(tuple_s=service_s)
+        if model is not None:
+            return model.replicas_for(
+                rate, bound_s, most=most, speed=speedup, backlog=backlog, drain_s=self.drain_s
+            )
+        load = rate + backlog / self.drain_s
+        for count in range(1, most + 1):
+            only = Replicas(tuple(count if index == added else 0 for index in range(len(self.node_types))))
+            if (
+                response_time(self.queue, self.deployments, handle_of(self.deployments, only), load)
+                <= bound_s
+            ):
+                return count
+        return most
+
+    def _target(self, now: Replicas, wanted: int) -> Replicas:
+        """More of the type with the lowest price per speed; fewer of the dearest first."""
+        added, target = self.starting_type(), now
+        while target.total < wanted:
+            target = target.changed(added, +1)
+        dearest = sorted(range(len(self.node_types)), key=lambda index: -self.node_types[index].price)
+        while target.total > wanted:
+            target = target.changed(next(index for index in dearest if target.counts[index]), -1)
+        return target
