@@ -87,6 +87,7 @@ class Pipeline:
             BatchReport(
                 chain="first",
                 epoch=reached,
+                began_s=now_s - took_s,
                 ended_s=now_s,
                 waited=((now_s - 2 * took_s, 10),),
                 reached={"source": reached},

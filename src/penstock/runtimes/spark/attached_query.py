@@ -3,7 +3,8 @@ many executors its application has.
 """
 
 import time
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
@@ -27,6 +28,8 @@ class QueryMonitor:
         self._last_batch = -1
         self._last_s = self._measured_s = time.time()
         self._busy: dict[str, float] = {}
+        self._began_s: float | None = None  # of the latest batch
+        self._idle = False  # at the last look
 
     def observe(self) -> ApplicationObservation:
         now_s = time.time()
@@ -42,17 +45,15 @@ class QueryMonitor:
         # Spark reports micro-batches that ended, and nothing while there is no input: then the query
         # counts as measured, with nothing to do. One that hangs in a micro-batch is not, whatever its
         # executors do: their tasks may belong to another query.
-        idle = self._query.isActive and not self._query.status["isDataAvailable"]
-        if done or idle:
+        self._idle = self._query.isActive and not self._query.status["isDataAvailable"]
+        if done or self._idle:
             self._measured_s = now_s
         elif loads is not None and not any(loads):
             loads = None  # a task counts when it ends: where none did, utilisation is unknown
         rows = sum(int(p["numInputRows"]) for p in done)
-        # A tuple waits half a trigger on average before its micro-batch begins, then as long as that takes.
-        took = waits(
-            (float(p["durationMs"]["triggerExecution"]) / 1000 * 1.5, ((0.0, int(p["numInputRows"])),))
-            for p in done
-        )
+        batches = [self._batch(p) for p in done]
+        took = waits((one.stay_s, ((0.0, one.tuples),)) for one in batches)
+        worked = [one for one in batches if one.tuples]
         operator = OperatorObservation(
             operator=OPERATOR,
             at_s=self._measured_s,
@@ -63,6 +64,8 @@ class QueryMonitor:
             response_time_p95_s=took.p95_s,
             skew=skew(loads),
             utilisation_by_replica=loads,
+            batch_s=sum(one.batch_s for one in worked) / len(worked) if worked else None,
+            batch_tuples=sum(one.tuples for one in worked) / len(worked) if worked else None,
         )
         return ApplicationObservation(
             at_s=now_s,
@@ -71,6 +74,22 @@ class QueryMonitor:
             source_rate=operator.arrival_rate,
             reconfiguring=(OPERATOR,) if self._actuator.changing(len(there)) else (),
         )
+
+
+    def _batch(self, progress: Any) -> "_Batch":
+        """A tuple waits half the time between two batches for its own to begin, and then until it ends."""
+        batch_s = float(progress["durationMs"]["triggerExecution"]) / 1000
+        began_s = datetime.fromisoformat(progress["timestamp"]).timestamp()
+        before_s, self._began_s = self._began_s, began_s
+        # Without a batch before it, or after a time without input, nothing has been waiting for long.
+        period_s = batch_s if before_s is None or self._idle else max(began_s - before_s, 0.0)
+        return _Batch(int(progress["numInputRows"]), batch_s, period_s / 2 + batch_s)
+
+
+class _Batch(NamedTuple):
+    tuples: int
+    batch_s: float
+    stay_s: float  # of a tuple, from its arrival to the end of its batch, on average
 
 
 class ExecutorActuator:

@@ -152,6 +152,8 @@ class SparkMonitor:
             selectivity=_selectivity(mine),
             skew=skew(loads),
             utilisation_by_replica=loads,
+            batch_s=_mean([report.ended_s - report.began_s for report in mine]),
+            batch_tuples=_mean([report.tuples_in for report in mine]),
         )
 
     def _waiting(self, chain: Chain) -> list[Batch]:
@@ -164,6 +166,10 @@ class SparkMonitor:
             mine = self._reached[chain.name][stream]
             left += [batch for number, batch in seen.waiting.items() if number >= mine]
         return left
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def _selectivity(reports: Sequence[BatchReport]) -> float | None:

@@ -11,11 +11,19 @@ def consumed(checkpoint: Path, epoch: int) -> dict[str, tuple[int, int]]:
     return {stream: (start.get(stream, 0), last) for stream, last in end.items()}
 
 
+def began_s(checkpoint: Path, epoch: int) -> float:
+    """When this micro-batch began."""
+    return float(json.loads(_lines(checkpoint, epoch)[1])["batchTimestampMs"]) / 1000
+
+
 def _offsets(checkpoint: Path, epoch: int) -> dict[str, int]:
-    # A version, the batch's settings, then one offset per source.
-    lines = (checkpoint / "offsets" / str(epoch)).read_text(encoding="utf-8").splitlines()[2:]
-    read = [json.loads(line) for line in lines if line.startswith("{")]
+    read = [json.loads(line) for line in _lines(checkpoint, epoch)[2:] if line.startswith("{")]
     return {str(offset["log"]): int(offset["batch"]) for offset in read}
+
+
+def _lines(checkpoint: Path, epoch: int) -> list[str]:
+    """A version, the batch's settings, then one offset per source."""
+    return (checkpoint / "offsets" / str(epoch)).read_text(encoding="utf-8").splitlines()
 
 
 def at_rest(checkpoint: Path) -> bool:

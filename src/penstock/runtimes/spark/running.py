@@ -18,7 +18,7 @@ from penstock.files import write_whole
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.log_source import FORMAT, Intake, LogSource, intake_in
-from penstock.runtimes.spark.offsets import at_rest, consumed
+from penstock.runtimes.spark.offsets import at_rest, began_s, consumed
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
 from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
@@ -50,6 +50,7 @@ class BatchReport:
 
     chain: str
     epoch: int
+    began_s: float
     ended_s: float
     waited: tuple[tuple[float, int], ...]  # (moment tuples were published to it, how many)
     reached: Mapping[str, int]  # stream -> the first batch not taken yet
@@ -331,6 +332,7 @@ class RunningApp:
             BatchReport(
                 chain=chain.name,
                 epoch=epoch,
+                began_s=began_s(self.checkpoint(chain.name), epoch),
                 ended_s=now,
                 waited=tuple((one.published_at_s, one.tuples) for one in inputs),
                 reached=reached,
