@@ -317,9 +317,9 @@ def _check_applicable(
         return next((name for name, value in options.items() if value is not None and value != []), None)
 
     if application is None:
-        wrong = (
-            given(of_application) or given(under_manager) or ("an application policy" if managed else None)
-        )
+        if managed:
+            raise InputError("an application policy needs an application; give --application")
+        wrong = given(of_application) or given(under_manager)
         if wrong:
             raise InputError(f"{wrong}: there is no application; give --application")
         return
