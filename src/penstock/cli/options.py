@@ -125,7 +125,8 @@ ApplicationOption = Annotated[
     ),
 ]
 APPLICATION_POLICY_HELP = (
-    "Who manages the application: {application_policies}. If left out, nobody does, and changes take no time."
+    "Who manages the application: {application_policies}; or module:Class of your own. If left out, nobody "
+    "does, and changes take no time."
 )
 PathSloOption = Annotated[
     list[str] | None,
