@@ -14,7 +14,7 @@ and what a policy of your own needs: `OperatorObservation`, `Hold`, `Scale`, `Pa
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.apps.entry import AppEntry as AppEntry
     from penstock.compiled import Floats as Floats
     from penstock.compiled import Ints as Ints
+    from penstock.control.safety_settings import SafetySettings as SafetySettings
     from penstock.control.spec import Manager as Manager
     from penstock.domain.decision import Decision as Decision
     from penstock.domain.decision import Hold as Hold
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     from penstock.domain.objective import Objective as Objective
     from penstock.domain.objective import Weights as Weights
     from penstock.domain.observation import ApplicationObservation as ApplicationObservation
+    from penstock.domain.observation import NodeObservation as NodeObservation
     from penstock.domain.observation import OperatorObservation as OperatorObservation
+    from penstock.domain.request import Migrate as Migrate
     from penstock.domain.request import Refused as Refused
     from penstock.domain.request import Request as Request
     from penstock.domain.request import ScaleIn as ScaleIn
@@ -59,10 +62,13 @@ if TYPE_CHECKING:
     from penstock.perf.deployments import replicas_of as replicas_of
     from penstock.perf.deployments import slowest_of as slowest_of
     from penstock.perf.deployments import speed_of as speed_of
+    from penstock.policy.api import ApplicationPolicy as ApplicationPolicy
+    from penstock.policy.api import NodePolicy as NodePolicy
     from penstock.policy.api import OperatorPolicy as OperatorPolicy
     from penstock.policy.kernel import CompiledPolicy as CompiledPolicy
     from penstock.policy.kernel import Seen as Seen
     from penstock.policy.kernel import step_of as step_of
+    from penstock.policy.operator.node_choice import NodeChoice as NodeChoice
     from penstock.policy.parameters import Param as Param
     from penstock.policy.parameters import Value
     from penstock.policy.registry import PolicyEntry
@@ -71,8 +77,11 @@ if TYPE_CHECKING:
     from penstock.policy.registry import operator_policy as operator_policy
     from penstock.reconfigure.method import Method as Method
     from penstock.runtimes.sim.gym import OperatorScalingEnv as OperatorScalingEnv
+    from penstock.runtimes.spark.cluster import NodeKind as NodeKind
     from penstock.runtimes.spark.topology import App as App
+    from penstock.simulation.hosts import Hosts as Hosts
     from penstock.simulation.result import SimulationResult as SimulationResult
+    from penstock.simulation.spec import Shift as Shift
 
 __version__ = "0.1.0"
 
@@ -81,18 +90,25 @@ _HOMES = {
     "App": "penstock.runtimes.spark.topology",
     "AppEntry": "penstock.apps.entry",
     "ApplicationObservation": "penstock.domain.observation",
+    "ApplicationPolicy": "penstock.policy.api",
     "CompiledPolicy": "penstock.policy.kernel",
     "Decision": "penstock.domain.decision",
     "Deployments": "penstock.perf.deployments",
     "Floats": "penstock.compiled",
     "Hold": "penstock.domain.decision",
+    "Hosts": "penstock.simulation.hosts",
     "InputError": "penstock.domain.errors",
     "Ints": "penstock.compiled",
     "LiveRun": "penstock.live.run",
     "LiveSettings": "penstock.live.settings",
     "Manager": "penstock.control.spec",
     "Method": "penstock.reconfigure.method",
+    "Migrate": "penstock.domain.request",
     "NOWHERE": "penstock.perf.deployments",
+    "NodeChoice": "penstock.policy.operator.node_choice",
+    "NodeKind": "penstock.runtimes.spark.cluster",
+    "NodeObservation": "penstock.domain.observation",
+    "NodePolicy": "penstock.policy.api",
     "NodeType": "penstock.domain.infrastructure",
     "Objective": "penstock.domain.objective",
     "OperatorObservation": "penstock.domain.observation",
@@ -102,10 +118,12 @@ _HOMES = {
     "Refused": "penstock.domain.request",
     "Replicas": "penstock.domain.deployment",
     "Request": "penstock.domain.request",
+    "SafetySettings": "penstock.control.safety_settings",
     "Scale": "penstock.domain.decision",
     "ScaleIn": "penstock.domain.request",
     "ScaleOut": "penstock.domain.request",
     "Seen": "penstock.policy.kernel",
+    "Shift": "penstock.simulation.spec",
     "SimulationResult": "penstock.simulation.result",
     "Verdict": "penstock.domain.request",
     "Weights": "penstock.domain.objective",
@@ -129,17 +147,24 @@ __all__ = [
     "App",
     "AppEntry",
     "ApplicationObservation",
+    "ApplicationPolicy",
     "CompiledPolicy",
     "Decision",
     "Deployments",
     "Floats",
     "Hold",
+    "Hosts",
     "InputError",
     "Ints",
     "LiveRun",
     "LiveSettings",
     "Manager",
     "Method",
+    "Migrate",
+    "NodeChoice",
+    "NodeKind",
+    "NodeObservation",
+    "NodePolicy",
     "NodeType",
     "Objective",
     "OperatorObservation",
@@ -149,10 +174,12 @@ __all__ = [
     "Refused",
     "Replicas",
     "Request",
+    "SafetySettings",
     "Scale",
     "ScaleIn",
     "ScaleOut",
     "Seen",
+    "Shift",
     "SimulationResult",
     "Verdict",
     "Weights",
@@ -199,13 +226,16 @@ def attach(
     interval_s: float = 10.0,
     advise: bool = False,
     journal: "Path | str | None" = None,
+    seed: int = 1,
+    safety: "Callable[[SafetySettings], SafetySettings] | None" = None,
 ) -> "Attached":
     """Put a running streaming query on a standalone cluster under control.
 
     The query is not touched: its application gets more or fewer executors, based on what Spark
     reports about it. `advise=True` decides and explains, and changes nothing. `policy` is a name,
-    `module:Class` or your own class, `parameters` whatever differs from its defaults. Calling `stop()`
-    on the result leaves the query as it is. See docs/spark.md.
+    `module:Class` or your own class, `parameters` whatever differs from its defaults;
+    `safety` may change how careful it is. Calling `stop()` on the result leaves the query as it is.
+    See docs/spark.md.
 
         attached = penstock.attach(spark, query, objective=penstock.Objective(response_time_s=5))
     """
@@ -221,6 +251,8 @@ def attach(
         interval_s=interval_s,
         advise=advise,
         journal=journal,
+        seed=seed,
+        safety=safety or (lambda settings: settings),
     )
 
 

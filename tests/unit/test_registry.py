@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import pytest
 
+import penstock
 from penstock.control.spec import Manager
 from penstock.domain.errors import InputError
 from penstock.policy.knowledge import OperatorKnowledge
@@ -195,6 +196,32 @@ def test_policies_of_installed_packages_are_found_by_their_entry_point(tmp_path:
     assert (found, reconfigurations) == ("True False", "0.0")
     assert by_class == "guest:Calm"  # which any process can load
     assert problem.startswith("policy 'broken': importing 'guest:Nobody' failed: AttributeError")
+
+
+def test_programs_may_name_policies_of_every_level_and_say_what_they_learn_from() -> None:
+    managed = penstock.simulate(
+        RATES,
+        "threshold-c",
+        application="pipeline",
+        application_policy=penstock.Manager("token-bucket", {"capacity": 2}),
+        hosts="3:4:5",
+        node_policy="sender-initiated",
+        slo_s=0.3,
+    )
+    assert managed.migrations is not None
+    with pytest.raises(InputError, match="'seed' does not apply"):
+        penstock.compare(RATES, ["ds2"], seed=7)
+    found = penstock.compare(RATES, ["ds2", "ds2", "vi"], seeds=2, training=RATES[:50], threads=1)
+    assert {name: len(results) for name, results in found.items()} == {"ds2": 1, "vi": 1}
+    with pytest.raises(InputError, match="give application, too"):
+        penstock.simulate(RATES, "ds2", application_policy="token-bucket")
+
+
+def test_the_front_door_opens_what_it_lists() -> None:
+    functions = {"attach", "simulate", "compare", "policies", "__version__"}
+    assert set(penstock.__all__) == set(penstock._HOMES) | functions
+    for name in penstock.__all__:
+        assert getattr(penstock, name) is not None, name
 
 
 def test_every_entry_says_what_it_is_and_what_its_parameters_are() -> None:

@@ -293,6 +293,12 @@ def test_a_run_interrupted_before_it_was_tuned_is_tuned_after_the_restart(tmp_pa
     assert len(tuner.jobs) == 1
 
 
+def test_the_weights_of_the_objective_are_those_of_the_operators() -> None:
+    weights = Weights(performance=0.1, resources=0.8, reconfiguration=0.1)
+    objective = replace(OBJECTIVE, weights=weights)
+    assert controller_for(paced(GRAPH, objective=objective), policy="ql").weights == weights
+
+
 def test_after_a_restart_what_is_asked_now_holds(tmp_path: Path) -> None:
     first = Running(tmp_path, Slow(), application_policy="grant-all", policy="model-based").rounds(
         MEASURING + 2

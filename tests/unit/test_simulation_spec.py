@@ -78,7 +78,7 @@ def test_an_application_is_not_simulated_without_its_name_or_its_manager(
         (
             ManagedApplication,
             {**MANAGED, "node_policy": Manager(name="sender-initiated")},
-            "no nodes to move between; give hosts",
+            "no nodes to move replicas between; give hosts",
         ),
         (
             ManagedApplication,

@@ -125,7 +125,8 @@ ApplicationOption = Annotated[
     ),
 ]
 APPLICATION_POLICY_HELP = (
-    "Who manages the application: {application_policies}. If left out, nobody does, and changes take no time."
+    "Who manages the application: {application_policies}; or module:Class of your own. If left out, nobody "
+    "does, and changes take no time."
 )
 PathSloOption = Annotated[
     list[str] | None,
@@ -317,9 +318,9 @@ def _check_applicable(
         return next((name for name, value in options.items() if value is not None and value != []), None)
 
     if application is None:
-        wrong = (
-            given(of_application) or given(under_manager) or ("an application policy" if managed else None)
-        )
+        if managed:
+            raise InputError("an application policy needs an application; give --application")
+        wrong = given(of_application) or given(under_manager)
         if wrong:
             raise InputError(f"{wrong}: there is no application; give --application")
         return

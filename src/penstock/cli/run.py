@@ -12,6 +12,7 @@ from penstock.files import write_whole
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from penstock.control.spec import Manager
     from penstock.live.record import Interval, Summary
     from penstock.live.run import LiveRun
 
@@ -19,6 +20,7 @@ _USUAL, _USUAL_TUNED = "threshold-c", "ql-pds-plus"  # policies of operators, wh
 
 
 def run(
+    context: typer.Context,
     name: Annotated[
         str,
         typer.Argument(metavar="APP", help="{applications}; or module:name of an AppEntry of your own."),
@@ -65,9 +67,10 @@ def run(
         str,
         typer.Option(
             "--application-policy",
-            help="Who manages the application: {application_policies}. A policy that tunes lets the "
-            "--policy work with naive shares of the objective at first, tunes in a process beside the run, "
-            "and swaps the result in. A policy that needs a model measures for half a minute first.",
+            help="Who manages the application: {application_policies}; or module:Class of your own. A policy "
+            "that tunes lets the --policy work with naive shares of the objective at first, tunes in a "
+            "process beside the run, and swaps the result in. A policy that needs a model measures for half "
+            "a minute first.",
         ),
     ] = "grant-all",
     retune_every: Annotated[
@@ -169,6 +172,7 @@ def run(
         policies=[policy or _usual_policy(application_policy)],
         application_policies=[application_policy],
     )
+    _check_matters(context, above, follows_rates=rates is not None)
     seconds = 60 * minutes if minutes is not None else 240.0
     kinds = node_kinds(nodes)
     controller = controller_for(
@@ -222,6 +226,20 @@ def run(
         return
     screen.print_table(("", name), _cells(summary))
     screen.out.print(f"{said}; run folder: {out}")
+
+
+def _check_matters(context: typer.Context, above: "Manager", *, follows_rates: bool) -> None:
+    from penstock.policy.registry import Level
+
+    traits = above.entry(Level.APPLICATION).traits
+    if traits.decides_itself:
+        options.check_matters(context, f"under '{above.name}', which decides for all operators", ["policy"])
+    if not traits.tunes:
+        options.check_matters(context, "without an application policy that tunes", ["retune_every"])
+    if follows_rates:
+        options.check_matters(context, "with --rates", ["load", "low", "high"])
+    else:
+        options.check_matters(context, "without --rates", ["slot"])
 
 
 def _usual_policy(application_policy: str) -> str:

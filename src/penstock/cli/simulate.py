@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def simulate(
+    context: typer.Context,
     policy: policy_options.PolicyOption = "ql-pds-plus",
     settings: policy_options.SetOption = None,
     trace: options.TraceOption = None,
@@ -63,12 +64,17 @@ def simulate(
     A whole application: penstock simulate --application diamond --policy threshold-c
     --application-policy token-bucket --slots 10080
     """
+    from penstock.policy.registry import Level
+
     (below,), above, nodes = policy_options.chosen(
         settings or (),
         policies=[policy],
         application_policies=[] if application_policy is None else [application_policy],
         node_policies=[] if node_policy is None else [node_policy],
     )
+    if above and above[0].entry(Level.APPLICATION).traits.decides_itself:
+        where = f"under '{above[0].name}', which decides for all operators"
+        options.check_matters(context, where, ["policy"])
     if history is not None:
         check_can_write(history)
         if trace is not None and history.exists() and trace.exists() and history.samefile(trace):

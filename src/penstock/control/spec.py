@@ -115,6 +115,11 @@ class ControllerSpec:
             raise InputError("controller: no operators to manage")
         if self.seed < 0:
             raise InputError(f"controller: seed {self.seed}; it cannot be negative")
+        if self.safety is not None and self.safety.interval_s != self.interval_s:
+            raise InputError(
+                f"controller: rounds every {self.interval_s:g} s, and safety settings for "
+                f"{self.safety.interval_s:g} s"
+            )
         known = {operator.name for operator in self.application.operators}
         for one in self.operators:
             if one.name not in known:

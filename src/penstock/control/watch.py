@@ -176,7 +176,7 @@ def _judged_trial(settings: SafetySettings, track: Track, one: OperatorObservati
         # Still on its way; one that never comes is forgotten.
         late = at_s - trial.at_s > settings.ineffective_hold_s
         return replace(track, trial=None) if late else track
-    if at_s - track.changed_at_s < settings.warm_up_s or one.at_s <= trial.at_s:
+    if at_s - track.changed_at_s < settings.warm_up_s or one.at_s <= track.changed_at_s:
         return track
     if one.arrival_rate is None or one.response_time_s is None:
         return track

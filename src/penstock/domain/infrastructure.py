@@ -13,7 +13,7 @@ class NodeType:
 
     name: str
     speedup: float  # service rate relative to the reference node
-    price: float  # per replica and control interval
+    price: float  # of a replica per unit of time; per hour in a live run
 
     def __post_init__(self) -> None:
         if not (isfinite(self.speedup) and self.speedup > 0):

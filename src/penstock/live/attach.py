@@ -102,8 +102,8 @@ def attach(
     conf = spark.sparkContext.getConf()
     if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
         raise InputError("attach: spark.dynamicAllocation.enabled is true; it would undo every decision")
-    if objective.response_time_s is None:
-        raise InputError("attach: the objective has no response time")
+    if objective.response_time_s is None or objective.per_path_s:
+        raise InputError("attach: the objective must be one response time; a query has no paths")
     manager = manager_of(Level.OPERATOR, policy, parameters)
     if manager.entry(Level.OPERATOR).traits.needs_model:
         model_free = [name for name, one in entries(Level.OPERATOR).items() if not one.traits.needs_model]
@@ -134,6 +134,7 @@ def attach(
             ),
         ),
         operator_policy=manager,
+        weights=objective.weights,
         interval_s=interval_s,
         safety=safety(settings),
         seed=seed,

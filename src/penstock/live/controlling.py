@@ -175,6 +175,8 @@ class Controlling:
             ("application policy", before.application_policy.name, declared.application_policy.name),
             ("node types", before.node_types, declared.node_types),
             ("seed", before.seed, declared.seed),
+            ("objective", before.objective, declared.objective),
+            ("interval", before.interval_s, declared.interval_s),
         ):
             if then != now:
                 raise InputError(

@@ -80,6 +80,8 @@ class LiveRun:
             raise InputError("live run: the controller has other node types than the settings")
         if {one.name for one in self.controller.operators} != {chain.name for chain in self.app.chains()}:
             raise InputError(f"live run: the controller is not one for application '{self.app.name}'")
+        if self.controller.node_policy is not None:
+            raise InputError("live run: node policies move replicas between known nodes; Spark places them")
         if self.settings.force_scaling and self.controller.advise:
             raise InputError("forced changes and advice only: choose one")
 

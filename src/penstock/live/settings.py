@@ -16,7 +16,6 @@ from penstock.control.spec import (
 )
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
-from penstock.domain.objective import Weights
 from penstock.policy.application.tuned import naive
 from penstock.policy.registry import Level
 from penstock.runtimes.spark.cluster import NodeKind
@@ -101,7 +100,7 @@ def controller_for(
         operators=operator_specs(graph, app.objective),
         operator_policy=below,
         application_policy=above,
-        weights=naive(graph, app.objective).weights if tunes else Weights(),
+        weights=naive(graph, app.objective).weights if tunes else app.objective.weights,
         interval_s=interval_s,
         safety=SafetySettings(
             interval_s=interval_s,

@@ -119,24 +119,24 @@ class PolicyEntry:
         for name, parameter in self.parameters.items():
             if parameter.default is USUAL and parameter.within is None and name not in given:
                 raise InputError(f"{self.owner}: parameter '{name}' has no default; set it: {parameter.help}")
-        return self.policy(**self._told(known, given), **given)
+        return self.policy(**self._filled(known, given), **given)
 
-    def _told(self, known: object, given: Mapping[str, Any]) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+    def _filled(self, known: object, given: Mapping[str, Any]) -> dict[str, Any]:
+        filled: dict[str, Any] = {}
         if not is_dataclass(self.policy):
-            return told
+            return filled
         declared = {parameter.within or parameter.name for parameter in self.parameters.values()}
         for one in fields(self.policy):
             if one.name in given or one.name in declared or not one.init:
                 continue
             if hasattr(type(known), one.name) or one.name in vars(known):
-                told[one.name] = getattr(known, one.name)
+                filled[one.name] = getattr(known, one.name)
             elif one.default is MISSING and one.default_factory is MISSING:
                 raise InputError(
                     f"{self.owner}: nothing known fills its field '{one.name}'; make it a Param, give "
                     f"it a default, or name it after a field of {type(known).__name__}"
                 )
-        return told
+        return filled
 
 
 _entries: dict[Level, dict[str, PolicyEntry]] = {level: {} for level in Level}

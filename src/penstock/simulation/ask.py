@@ -11,6 +11,7 @@ from penstock.control.spec import Policy, manager_of
 from penstock.domain.errors import InputError
 from penstock.policy.parameters import Value
 from penstock.policy.registry import Level
+from penstock.simulation.hosts import hosts_of
 from penstock.simulation.play import run, run_all
 from penstock.simulation.result import SimulationResult
 from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph, Simulation
@@ -46,6 +47,10 @@ def simulation_of(
         ),
         **settings,
     }
+    if given.get("node_policy") is not None:
+        given["node_policy"] = manager_of(Level.NODE, given["node_policy"])
+    if isinstance(given.get("hosts"), str):
+        given["hosts"] = hosts_of(given["hosts"])
     for name in given:
         if name not in kind.__dataclass_fields__:
             known = ", ".join(field for field in kind.__dataclass_fields__ if field != "operator_policy")
@@ -67,16 +72,20 @@ def compared(
     seeds: int,
     threads: int,
     with_history: bool,
+    training: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> dict[str, list[SimulationResult]]:
     """Results by policy, one per seed where the policy is random, the cheapest policy first."""
     from dataclasses import replace
 
+    if "seed" in settings:
+        raise InputError("compare: 'seed' does not apply here; seeds 1 to `seeds` are run")
     slots = _rates(rates)
-    specs = [simulation_of(policy, **settings) for policy in policies]
+    learned_from = None if training is None else _rates(training)
+    specs = {str(spec.operator_policy): spec for spec in (simulation_of(one, **settings) for one in policies)}
     jobs = [
-        (replace(spec, seed=seed), slots, None)
-        for spec in specs
+        (replace(spec, seed=seed), slots, learned_from)
+        for spec in specs.values()
         for seed in range(1, (seeds if spec.depends_on_seed else 1) + 1)
     ]
     results = run_all(jobs, threads=threads, with_history=with_history)

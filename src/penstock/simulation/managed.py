@@ -26,7 +26,7 @@ from penstock.perf.cost import interval_cost
 from penstock.perf.deployments import known_deployments, replicas_at
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import m_g_1
-from penstock.policy.application.tuned import Behaviour, Configuration, SelfTuning, naive
+from penstock.policy.application.tuned import Behaviour, Configuration, TuningEffort, naive
 from penstock.policy.registry import Level
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
 from penstock.runtimes.sim.round_trips import RoundTrips, true_delays
@@ -182,7 +182,7 @@ def tuned_configuration(world: _World) -> Configuration:
     spec = replace(world.spec, path_slo_s=tuple(objective.per_path_s.items()))
     limit_s = min(objective.for_path(path) for path in application.paths)
     manager = spec.application_policy.for_application(known)
-    settings = manager if isinstance(manager, SelfTuning) else SelfTuning()
+    settings = manager if isinstance(manager, TuningEffort) else None
 
     def play(chosen: Configuration, rates: Floats) -> Behaviour:
         result = simulated_graph(

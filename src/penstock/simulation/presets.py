@@ -109,7 +109,7 @@ def scenario(name: str, variant: Variant) -> Scenario:
 
 def published_first_replica(family: str, node_types: int, policy: str) -> FirstReplica:
     """The tables mix two versions of the code: threshold rows of B with 3 and 6 types are the newer."""
-    if policy.startswith("threshold") and family in ("B", "B2") and node_types < 10:
+    if policy in ("threshold-c", "threshold-s", "threshold-0") and family in ("B", "B2") and node_types < 10:
         return FirstReplica.POLICY
     return FirstReplica.FIRST
 

@@ -175,7 +175,7 @@ class ManagedApplication(_Application):
             raise InputError(f"pause of {self.pause_s:g} s; it must be finite and not negative")
         if self.node_policy is not None:
             if self.hosts is None:
-                raise InputError("migrations: no nodes to move between; give hosts")
+                raise InputError("node policy: there are no nodes to move replicas between; give hosts")
             self.node_policy.entry(Level.NODE)
 
     @property

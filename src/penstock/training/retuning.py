@@ -16,7 +16,7 @@ from penstock.control.loop import Controller, ControllerMemory
 from penstock.control.saved import as_plain, of_plain, restored, saved
 from penstock.control.spec import ControllerSpec, OperatorSpec
 from penstock.domain.observation import ApplicationObservation
-from penstock.policy.application.tuned import Behaviour, Chosen, Configuration, SelfTuning, naive
+from penstock.policy.application.tuned import Behaviour, Chosen, Configuration, TuningEffort, naive
 from penstock.policy.knowledge import ApplicationKnowledge, OperatorKnowledge
 from penstock.runtimes.sim.graph import managed_operators, run_application
 from penstock.training.pretrain import model_of, pretrained, specs_of
@@ -143,10 +143,10 @@ def _behaviour(spec: ControllerSpec, rates: Floats) -> Behaviour:
     )
 
 
-def _settings(spec: ControllerSpec) -> SelfTuning | None:
+def _settings(spec: ControllerSpec) -> TuningEffort | None:
     """The parameters of the Application Manager, if it tunes."""
     built = spec.application_policy.for_application(FromMeasurements(spec).of_application())
-    return built if isinstance(built, SelfTuning) else None
+    return built if isinstance(built, TuningEffort) else None
 
 
 def _with(spec: ControllerSpec, chosen: Configuration) -> ControllerSpec:

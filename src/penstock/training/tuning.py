@@ -20,6 +20,7 @@ from penstock.policy.application.tuned import (
     Configuration,
     SelfTuning,
     TunedManager,
+    TuningEffort,
     confirmed,
     judged,
 )
@@ -39,7 +40,7 @@ def chosen_by_simulation(
     rates: Floats,
     fastest: float,
     changes_are_late: bool = False,
-    settings: SelfTuning | None = None,
+    settings: TuningEffort | None = None,
 ) -> Chosen:
     """The cheapest configuration found that keeps to the objective; the start unless one is better.
 

@@ -499,6 +499,33 @@ def test_what_would_have_no_effect_is_refused(run: Run, words: tuple[str, ...], 
     assert message in err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("run", "paced", "--retune-every", "9"),
+            "--retune-every: has no effect without an application policy",
+        ),
+        (("run", "paced", "--slot", "2"), "--slot: has no effect without --rates"),
+        (("run", "paced", "--rates", "x", "--low", "2"), "--low: has no effect with --rates"),
+        (
+            ("run", "pipeline", "--policy", "ql", "--application-policy", "drs-c"),
+            "--policy: has no effect under 'drs-c', which decides for all operators",
+        ),
+        (
+            ("simulate", "--application", "pipeline", "--policy", "ql", "--application-policy", "drs-c"),
+            "--policy: has no effect under 'drs-c'",
+        ),
+    ],
+)
+def test_an_option_without_effect_is_refused_before_anything_runs(
+    run: Run, words: tuple[str, ...], message: str
+) -> None:
+    status, out, err = run(*words)
+    assert (status, out) == (2, "")
+    assert message in err
+
+
 def test_a_parameter_matters_where_operators_also_decide_with_nobody_above_them(
     run: Run, trace: Path
 ) -> None:

@@ -358,6 +358,15 @@ def test_a_scale_out_is_not_judged_by_what_was_measured_before_it() -> None:
     assert chain.asked(180.0, 3, 4, response_time_s=0.050) == 4  # it has helped
 
 
+def test_a_scale_out_is_not_judged_by_what_was_measured_before_its_replica_came() -> None:
+    chain = scaled_out(response_time_s=0.090)  # commanded at 60 s
+    for at_s in (90.0, 120.0):
+        chain.asked(at_s, 2, 2, response_time_s=0.090)
+    for at_s in (150.0, 210.0):  # it is there from 150 s on; the last measurement is older
+        chain.round(app(at_s, one(140.0, 3, response_time_s=0.090)))
+    assert chain.asked(240.0, 3, 4, response_time_s=0.050) == 4  # it has helped
+
+
 def test_replicas_that_helped_may_be_followed_by_more() -> None:
     chain = scaled_out(response_time_s=0.090)
     chain.asked(90.0, 3, 3, response_time_s=0.07)

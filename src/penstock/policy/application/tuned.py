@@ -13,7 +13,7 @@ Bounds and weights are tuned in turns (Algorithm 4), each by a search of few eva
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, log
-from typing import Annotated
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -45,6 +45,17 @@ class SelfTuning(GrantAll):
 
     def __post_init__(self) -> None:
         check_parameters(self)
+
+
+@runtime_checkable
+class TuningEffort(Protocol):
+    """What an Application Manager that tunes may say about how; `SelfTuning` if it does not."""
+
+    @property
+    def budget(self) -> int: ...
+
+    @property
+    def rounds(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,6 @@ def play_by_loop(
     while not operator.finished:
         _, state = tick(controller, state, operator, Unwritten(), operator)
     _account(world, operator, totals, trail)
-    rng.bit_generator.state = state.rngs[_NAME].bit_generator.state  # the loop draws from copies
     return operator.here, state.managers.operators[_NAME]
 
 
