@@ -7,7 +7,9 @@ from penstock.runtimes.spark.offsets import at_rest, began_s, consumed
 
 def write(checkpoint: Path, epoch: int, *offsets: str) -> None:
     (checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
-    (checkpoint / "offsets" / str(epoch)).write_text("\n".join(("v1", f'{{"batchTimestampMs":{1000 * epoch + 500},"conf":{{}}}}', *offsets)))
+    (checkpoint / "offsets" / str(epoch)).write_text(
+        "\n".join(("v1", f'{{"batchTimestampMs":{1000 * epoch + 500},"conf":{{}}}}', *offsets))
+    )
 
 
 def test_a_micro_batch_begins_where_the_one_before_ended(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """When an operator was last measured, as monitors of Spark see it, and what the safety chain makes of it."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -190,9 +191,10 @@ class Query:
     def status(self) -> dict[str, Any]:
         return {"message": "", "isDataAvailable": self.has_data, "isTriggerActive": self.has_data}
 
-    def finish(self) -> None:
-        done = {"batchId": len(self.recentProgress), "numInputRows": 10}
-        self.recentProgress.append({**done, "durationMs": {"triggerExecution": 800}})
+    def finish(self, *, began_s: float = 0.0, took_s: float = 0.8) -> None:
+        began = datetime.fromtimestamp(began_s, UTC).isoformat().replace("+00:00", "Z")
+        done = {"batchId": len(self.recentProgress), "numInputRows": 10, "timestamp": began}
+        self.recentProgress.append({**done, "durationMs": {"triggerExecution": 1000 * took_s}})
 
 
 @pytest.fixture
@@ -255,3 +257,19 @@ def test_executors_that_were_asked_for_are_under_way_until_they_are_there_or_ove
     assert not actuator.changing(there=2)
     clock.now_s += 121
     assert not actuator.changing(there=1)
+
+
+@pytest.mark.parametrize(
+    ("every_s", "takes_s", "stays_s"),
+    [(10.0, 2.0, 7.0), (2.0, 2.0, 3.0)],  # a slow trigger; batch after batch
+)
+def test_a_tuple_waits_half_the_time_between_two_batches_and_then_for_its_own(
+    attached: QueryMonitor, query: Query, clock: Clock, every_s: float, takes_s: float, stays_s: float
+) -> None:
+    attached.observe()
+    for number in range(4):
+        query.finish(began_s=number * every_s, took_s=takes_s)
+        clock.now_s += every_s
+        (seen,) = attached.observe().operators
+    assert seen.response_time_s == pytest.approx(stays_s)
+    assert (seen.batch_s, seen.batch_tuples) == (takes_s, 10)

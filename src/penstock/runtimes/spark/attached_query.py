@@ -75,7 +75,6 @@ class QueryMonitor:
             reconfiguring=(OPERATOR,) if self._actuator.changing(len(there)) else (),
         )
 
-
     def _batch(self, progress: Any) -> "_Batch":
         """A tuple waits half the time between two batches for its own to begin, and then until it ends."""
         batch_s = float(progress["durationMs"]["triggerExecution"]) / 1000
