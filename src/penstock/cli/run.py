@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.live.record import Interval, Summary
     from penstock.live.run import LiveRun
 
-_USUAL, _USUAL_TUNED = "threshold-c", "ql-pds-plus"  # policies of operators, where none is named
+_USUAL, _USUAL_TUNED = "objective", "ql-pds-plus"  # policies of operators, where none is named
 
 
 def run(
@@ -187,6 +187,8 @@ def run(
         seed=seed,
         advise=advise,
     )
+    if controller.ignores_objective is not None:
+        screen.complain(f"note: {controller.ignores_objective}")
     asked = LiveSettings(
         out=out,
         kinds=kinds,

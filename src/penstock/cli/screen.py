@@ -109,6 +109,6 @@ class Bar:
         self._bars.advance(self._task, count)
 
 
-def complain(problem: Exception) -> None:
+def complain(problem: Exception | str) -> None:
     """What went wrong, in one line, however long."""
     _this().err.print(f"penstock: {problem}", soft_wrap=True, markup=False, highlight=False)

@@ -133,6 +133,17 @@ class ControllerSpec:
         return not self.application_policy.entry(Level.APPLICATION).traits.decides_itself
 
     @property
+    def ignores_objective(self) -> str | None:
+        """The policy that decides without looking at the objective, in one line; None where none does."""
+        if not self.operators_decide or self.tunes:
+            return None
+        traits = self.operator_policy.entry(Level.OPERATOR).traits
+        unbound = self.operator_policy.parameters.get(traits.unbound_by or "") is not None
+        if traits.has_bounds and not unbound:
+            return None
+        return f"policy '{self.operator_policy.name}' decides without looking at the response-time objective"
+
+    @property
     def needs_model(self) -> bool:
         """Whether operators must have been measured before anybody can decide."""
         above = self.application_policy.entry(Level.APPLICATION).traits

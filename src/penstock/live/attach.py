@@ -7,6 +7,7 @@ dynamic allocation off, because Spark's own would undo every decision.
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -89,7 +90,7 @@ def attach(
     query: "StreamingQuery",
     *,
     objective: Objective,
-    policy: Policy = "threshold-c",
+    policy: Policy = "objective",
     parameters: Mapping[str, Value] | None = None,
     max_replicas: int = 10,
     interval_s: float = 10.0,
@@ -140,6 +141,8 @@ def attach(
         seed=seed,
         advise=advise,
     )
+    if spec.ignores_objective is not None:
+        warnings.warn(f"attach: {spec.ignores_objective}", stacklevel=3)
     controller, memory = build_controller(spec)
     written = JournalFile(Path(journal)) if journal is not None else None
     if written is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 EXECUTOR_MEMORY = "512m"
 
 
@@ -38,6 +39,10 @@ def session(
         "spark.executor.cores": "1",
         "spark.executor.memory": EXECUTOR_MEMORY,
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        # A commit writes what has changed, not the whole state.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # The default one forks dozens of processes for every micro-batch on a local disk.
+        "spark.sql.streaming.checkpointFileManagerClass": _FILES,
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.adaptive.enabled": "false",
         "spark.locality.wait": "0",
@@ -48,7 +53,8 @@ def session(
         "spark.log.level": "FATAL",  # the queries and the protocol report what goes wrong
         "spark.ui.port": "0",
         # A regular expression in Spark recurses deeply when a query stops in the middle of a batch.
-        "spark.driver.extraJavaOptions": "-Xss8m",
+        # On few cores the second compiler takes more than it gives.
+        "spark.driver.extraJavaOptions": "-Xss8m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.python.daemon.module": DAEMON,
