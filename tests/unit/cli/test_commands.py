@@ -290,7 +290,10 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
             ["compare", "--application", "pipeline", "--application-policies", "grant-all,tuned"],
             "policy 'threshold-c': it has no bounds or weights",
         ),
-        (["run", "paced", "--retune-every", "0"], "time between two tunings 0"),
+        (
+            ["run", "paced", "--application-policy", "tuned", "--retune-every", "0"],
+            "time between two tunings 0",
+        ),
         (["run", "paced", "--replicas", "0"], "replicas=0"),
         (["run", "paced", "--low", "-1"], "low=-1"),
         (["run", "top-routes", "--input", "nowhere.csv"], "nowhere.csv: cannot read"),
