@@ -202,6 +202,26 @@ def test_time_that_passed_while_nobody_replayed_is_not_made_up_for_nor_waited_fo
     assert 500 < len(_sent(log, "id")) < 600
 
 
+def test_response_times_count_from_when_tuples_were_due_not_from_when_a_late_sender_sent_them(
+    tmp_path: Path,
+) -> None:
+    log = StreamLog(tmp_path).create()
+    schedule = ByRates(Shape(10).constant(100), slot_s=0.1)  # 100 tuples, one every 10 ms
+    began_s = time.time()
+    replayer = Replayer(Feed(log), Ids(), schedule, every_s=0.5)
+    replayer.start()
+    replayer.join(20)
+    batches = [batch for batch in log.batches(0, log.end(0)) if batch.tuples]
+    for batch in batches:
+        assert sum(tuples for _, tuples in batch.origins) == batch.tuples
+        due = [at_s for at_s, _ in batch.origins]
+        assert due == sorted(due)
+        assert due[-1] <= batch.published_at_s
+    late = [batch.published_at_s - batch.origins[0][0] for batch in batches]
+    assert max(late) > 0.3  # half a second's worth was sent at once
+    assert abs(batches[0].origins[0][0] - began_s) < 0.3
+
+
 def test_a_replay_can_be_finished_early(tmp_path: Path) -> None:
     log = StreamLog(tmp_path).create()
     replayer = Replayer(Feed(log), Ids(), ByRates(Shape(100).constant(100), slot_s=10), every_s=0.01)

@@ -327,6 +327,7 @@ def _cells(summary: "Summary") -> list[tuple[str, str]]:
     late = "-" if summary.violations_pct is None else f"{summary.violations_pct:.1f} % of intervals"
     return [
         ("tuples", f"{summary.tuples:,} in {summary.seconds:.0f} s"),
+        *([("still waiting at the end", f"{summary.unfinished:,}")] if summary.unfinished else []),
         ("violations", late),
         ("response time p50", seconds(summary.response_time_p50_s)),
         ("response time p95", seconds(summary.response_time_p95_s)),

@@ -27,7 +27,8 @@ class Summary:
     policy: str
     finished: bool  # the whole input was processed, or the time was up
     seconds: float
-    tuples: int
+    tuples: int  # that left the application
+    unfinished: int  # that had come in and were still inside at the end; response times count them, too
     violations_pct: float | None  # of intervals, over the objective on average
     violations_after_first_minute_pct: float | None
     response_time_p50_s: float | None
@@ -51,12 +52,16 @@ def summary(
     objective_s: float,
     intervals: Sequence[Interval],
     response_times: Sequence[tuple[float, int]],
+    unfinished: Sequence[tuple[float, int]] = (),
     records: Sequence[Record],
     node_types: Sequence[NodeType],
     began_s: float,
     seconds: float,
 ) -> Summary:
-    """`response_times` has (response time, tuples) of everything that left the application."""
+    """`response_times` has (response time, tuples) of everything that left the application.
+
+    `unfinished` has the same of what was still inside: at least so long did it take.
+    """
     settled = [interval for interval in intervals if interval.seen.at_s - began_s > 60]
     replica_s, cost, before_s = 0.0, 0.0, began_s
     for interval in intervals:
@@ -66,7 +71,8 @@ def summary(
             replica_s += operator.replicas.total * length_s
             prices = zip(operator.replicas.counts, node_types, strict=True)
             cost += sum(count * kind.price for count, kind in prices) * length_s / 3600
-    overall = waits([(0.0, tuple((-response_s, tuples) for response_s, tuples in response_times))])
+    every = (*response_times, *unfinished)
+    overall = waits([(0.0, tuple((-response_s, tuples) for response_s, tuples in every))])
     changes = [record for record in records if record.outcome in (Ending.DONE, Ending.PARTLY)]
     return Summary(
         application=application,
@@ -74,6 +80,7 @@ def summary(
         finished=finished,
         seconds=seconds,
         tuples=sum(tuples for _, tuples in response_times),
+        unfinished=sum(tuples for _, tuples in unfinished),
         violations_pct=late_pct(intervals, objective_s),
         violations_after_first_minute_pct=late_pct(settled, objective_s),
         response_time_p50_s=overall.p50_s,

@@ -57,6 +57,7 @@ class LiveRun:
     intervals: list[Interval] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     response_times: list[tuple[float, int]] = field(default_factory=list)
+    unfinished: list[tuple[float, int]] = field(default_factory=list)  # at the end
     stopping: threading.Event = field(default_factory=threading.Event)
     began_s: float = field(default_factory=time.time)  # when everything was up
     _restarts: dict[str, int] = field(default_factory=dict)
@@ -173,6 +174,7 @@ class LiveRun:
                     break
             monitor.observe()
             self.response_times += monitor.finished()
+            self.unfinished = monitor.unfinished()
         finally:
             feeder.stop()
             actuator.stop()
@@ -212,6 +214,7 @@ class LiveRun:
             objective_s=self.objective_s,
             intervals=self.intervals,
             response_times=self.response_times,
+            unfinished=self.unfinished,
             records=self.records,
             node_types=self.controller.node_types,
             began_s=self.began_s,

@@ -273,3 +273,14 @@ def test_a_tuple_waits_half_the_time_between_two_batches_and_then_for_its_own(
         (seen,) = attached.observe().operators
     assert seen.response_time_s == pytest.approx(stays_s)
     assert (seen.batch_s, seen.batch_tuples) == (takes_s, 10)
+
+
+def test_what_is_still_inside_is_known_with_its_age(pipeline: Pipeline) -> None:
+    pipeline.arrive(10)
+    pipeline.after(2.0)
+    pipeline.arrive(5)
+    pipeline.after(3.0)
+    assert sorted(pipeline.monitor.unfinished()) == [(3.0, 5), (5.0, 10)]
+    pipeline.finish(reached=1)
+    pipeline.after(1.0)
+    assert pipeline.monitor.unfinished() == [(4.0, 5)]

@@ -2,12 +2,15 @@
 
 import threading
 import time
+from itertools import pairwise
 
 from penstock.apps.feeding.schedule import Schedule
 from penstock.apps.feeding.tuples import Tuples
 from penstock.runtimes.spark.feed import Feed
+from penstock.runtimes.spark.stream_log import Origins
 
 _MOST_AT_ONCE = 10_000  # rows of one batch, when much is due at once
+_GROUPS = 8  # of tuples in one batch, by when they were due
 
 
 class Replayer(threading.Thread):
@@ -22,6 +25,7 @@ class Replayer(threading.Thread):
         self._feed, self._tuples, self._schedule, self._every_s = feed, tuples, schedule, every_s
         self._interrupted = threading.Event()
         self._finish_early = False
+        self._began_at_s = 0.0  # when the schedule began, as the clock on the wall says
         self.failure: Exception | None = None  # why it ended, when it should not have
 
     @property
@@ -54,6 +58,7 @@ class Replayer(threading.Thread):
     def _replay(self) -> None:
         sent = self._feed.position
         begin_s = time.monotonic() - (self._schedule.moment(sent - 1) if sent else 0.0)
+        self._began_at_s = time.time() - (time.monotonic() - begin_s)
         while not self._feed.ended and not self._interrupted.is_set():
             due = min(self._schedule.due(time.monotonic() - begin_s), self.total)
             self._send_until(due)
@@ -68,7 +73,17 @@ class Replayer(threading.Thread):
         while self._feed.position < due and not self._interrupted.is_set():
             first, now = self._feed.position, time.time()
             count = min(due - first, _MOST_AT_ONCE)
-            self._feed.append(self._tuples.table(first, count, entered_s=now), entered_at_s=now)
+            table = self._tuples.table(first, count, entered_s=now)
+            self._feed.append(table, entered_at_s=now, due=self._due(first, count, now))
+
+    def _due(self, first: int, count: int, now: float) -> Origins:
+        """When tuples were due, in a few groups: a sender that is late does not make them younger."""
+        groups = min(count, _GROUPS)
+        edges = [first + count * group // groups for group in range(groups + 1)]
+        return tuple(
+            (min(self._began_at_s + self._schedule.moment((begin + end) // 2), now), end - begin)
+            for begin, end in pairwise(edges)
+        )
 
     def _end(self) -> None:
         now = time.time()

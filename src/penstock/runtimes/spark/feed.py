@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from penstock.runtimes.spark.stream_log import LogFile, StreamLog
+from penstock.runtimes.spark.stream_log import LogFile, Origins, StreamLog
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -34,8 +34,14 @@ class Feed:
         self.position = 0 if last is None else last.epoch
         self.ended = last is not None and last.final
 
-    def append(self, table: "Table", *, entered_at_s: float, final: bool = False) -> None:
-        """Bring tuples in; nothing follows a final one."""
+    def append(
+        self, table: "Table", *, entered_at_s: float, due: Origins | None = None, final: bool = False
+    ) -> None:
+        """Bring tuples in; nothing follows a final one.
+
+        `due` says how many were due when, where that was before they entered: their response times
+        count from then.
+        """
         from pyarrow import parquet
 
         files = []
@@ -49,7 +55,7 @@ class Feed:
             epoch=self.position,
             files=files,
             published_at_s=entered_at_s,
-            origins=((entered_at_s, table.num_rows),),
+            origins=((entered_at_s, table.num_rows),) if due is None else due,
             final=final,
         )
         self.ended = final

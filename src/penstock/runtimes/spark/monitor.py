@@ -92,6 +92,16 @@ class SparkMonitor:
         finished, self._finished = self._finished, []
         return finished
 
+    def unfinished(self) -> list[tuple[float, int]]:
+        """(time since they came, tuples) of all that is still inside; a tuple with two ways to go is one."""
+        inside: dict[float, int] = {}
+        for chain in self._running.chains.values():
+            for batch in self._waiting(chain):
+                for began_s, tuples in batch.origins:
+                    inside[began_s] = max(inside.get(began_s, 0), tuples)
+        now_s = time.time()
+        return [(now_s - began_s, tuples) for began_s, tuples in inside.items() if tuples]
+
     def _arrivals(self, stream: str) -> int:
         """Tuples published to a stream since the last look."""
         seen, log = self._streams[stream], self._running.log(stream)
