@@ -1,9 +1,10 @@
-"""Tables of policies and their parameters, from their entries, for the docs; a test compares them."""
+"""Tables of policies, parameters and applications for the docs, from their entries; a test compares them."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import groupby
 
+from penstock.apps.registry import applications
 from penstock.policy.parameters import USUAL, Parameter
 from penstock.policy.registry import Level, PolicyEntry, entries
 
@@ -37,7 +38,20 @@ def parameter_table(level: Level) -> str:
     )
 
 
+def application_table() -> str:
+    """Every application: its names, its operators, and the objective of a live run that is given none."""
+    rows = [
+        f"| {', '.join(f'`{name}`' for name in (one.name, *one.aliases))} | {one.title} "
+        f"| {', '.join(operator.name for operator in one.graph(1).operators)} | {one.objective_s:g} s |"
+        for one in applications().values()
+    ]
+    return "\n".join(
+        ("| Names | What it is | Operators | Objective of `run`, if left out |", "|---|---|---|---|", *rows)
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "applications": application_table,
     **{f"{level.value} policies in short": partial(short_table, level) for level in Level},
     **{f"{level.value} policies": partial(policy_table, level) for level in Level},
     **{f"parameters of {level.value} policies": partial(parameter_table, level) for level in Level},
