@@ -58,6 +58,8 @@ def session(
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.python.daemon.module": DAEMON,
+        # Small messages over TCP wait 40 ms for each other (Nagle's algorithm, delayed acknowledgements).
+        "spark.python.unix.domain.socket.enabled": "true",
     }
     if local:
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
