@@ -107,8 +107,9 @@ def run(
         typer.Option(
             "--master",
             metavar="URL",
-            help="A standalone master already running on this machine (spark://127.0.0.1:7077), which "
-            "replicas join. An embedded cluster if left out.",
+            help="A cluster that runs already: spark://HOST:PORT, whose workers see the run folder under the "
+            "same path and have Penstock installed; yarn and k8s://... are not tested. With several node "
+            "types, a standalone master on this machine. An embedded cluster if left out.",
         ),
     ] = None,
     interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 5.0,
@@ -119,7 +120,7 @@ def run(
             help="Shortest time from one micro-batch to the next, in seconds: a short one answers sooner, "
             "a long one leaves replicas time for other work.",
         ),
-    ] = 0.5,
+    ] = 0.2,
     protocol: Annotated[
         str,
         typer.Option(

@@ -6,7 +6,8 @@ The run folder holds everything: `journal.jsonl`, `metrics/`, `results/`, `summa
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -23,18 +24,19 @@ from penstock.live.record import Interval, Summary, row, summary
 from penstock.live.settings import LiveSettings
 from penstock.reconfigure.words import Record
 from penstock.runtimes.spark.actuator import SparkActuator
-from penstock.runtimes.spark.cluster import LocalCluster, Worker, check_master
+from penstock.runtimes.spark.cluster import LocalCluster, check_master
 from penstock.runtimes.spark.feed import Feed, FeederOf
 from penstock.runtimes.spark.monitor import SparkMonitor
+from penstock.runtimes.spark.nodes import nodes_for
 from penstock.runtimes.spark.running import RunningApp
 from penstock.runtimes.spark.session import session
-from penstock.runtimes.spark.topology import App
+from penstock.runtimes.spark.topology import App, Chain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_S = 1.0
-_POLL_CHANGING_S = 0.25  # a new executor is tried out before it gets real work
+_POLL_CHANGING_S = 0.1  # a new executor is tried out before it gets real work
 _EXECUTORS_S = 180.0  # for the first executors to start
 _LARGEST_JOINT_TABLE = 1_000_000  # planned in seconds, and saved at every interval
 _RESTARTS = 5  # of a query that failed, before the run gives up
@@ -89,32 +91,29 @@ class LiveRun:
     def run(self) -> Summary:
         """Until the time is up, the input is done, or someone sets `stopping`."""
         settings = self.settings
+        tagged = len(settings.kinds) > 1
         if settings.master is not None:
-            check_master(settings.master)  # before there is a folder
+            check_master(settings.master, ours=tagged)  # before there is a folder
         settings.out.mkdir(parents=True, exist_ok=True)
         self.on_status("preparing the policy")
         compile_policy(self.controller)
-        kinds = {kind.name: kind for kind in settings.kinds}
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
             # Before anything runs it reports what cannot be resumed.
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
-            place = LocalCluster(work=self.work / "cluster", kinds=kinds, master=settings.master)
+            room = settings.kinds[0].slots
+            place = LocalCluster(self.work / "cluster", room=room, tagged=tagged, master=settings.master)
             cluster = ending.enter_context(place)
             self.on_status("cluster up; waiting for executors")
-            workers = {
-                chain.name: [
-                    cluster.acquire(chain.tag, settings.kinds[0].name)
-                    for _ in range(
-                        min(settings.replicas_of.get(chain.name, settings.replicas), chain.max_replicas)
-                    )
-                ]
-                for chain in self.app.chains()
-            }
-            most = max(chain.max_replicas for chain in self.app.chains())
-            spark = session(self.app.name, cluster.master_url, most_replicas=most, work=self.work)
+            spark = session(
+                self.app.name,
+                cluster.master_url,
+                work=self.work,
+                tagged=tagged,
+                speedup=settings.kinds[0].speedup,
+            )
             try:
-                self._controlled(spark, cluster, workers, journal, control)
+                self._controlled(spark, cluster, journal, control)
             except (InputError, OSError) as problem:  # a full disk, for example
                 raise RunError(str(problem)) from problem
             finally:
@@ -126,22 +125,29 @@ class LiveRun:
         self,
         spark: "SparkSession",
         cluster: LocalCluster,
-        workers: Mapping[str, Sequence[Worker]],
         journal: JournalFile,
         control: Controlling,
     ) -> None:
-        running = RunningApp(self.app, spark, self.work, trigger_s=self.settings.trigger_s)
-        names = [kind.name for kind in self.settings.kinds]
+        settings = self.settings
+        run = uuid.uuid4().hex[:8] if cluster.tagged else None
+        running = RunningApp(self.app, spark, self.work, trigger_s=settings.trigger_s, run=run)
+        names = [kind.name for kind in settings.kinds]
+        nodes = nodes_for(cluster, spark, running, settings.kinds)
 
         def ended(record: Record) -> None:
             self.records.append(record)
             journal.append(Reconfigured(record=record))
 
-        actuator = SparkActuator(running, spark, cluster, names, ended=ended)
-        actuator.adopt(workers)
+        actuator = SparkActuator(running, spark, nodes, names, ended=ended)
+        actuator.adopt(
+            {
+                name: [nodes.acquire(name, names[0]) for _ in range(self._first_replicas(chain))]
+                for name, chain in running.chains.items()
+            }
+        )
         running.summon(within_s=_EXECUTORS_S, check=cluster.check)
         running.start()
-        monitor = SparkMonitor(running, spark, actuator, names)
+        monitor = SparkMonitor(running, actuator, names)
         seeing: Monitor = monitor
         acting: Actuator = actuator
         if self.settings.force_scaling:
@@ -149,29 +155,23 @@ class LiveRun:
         feeder = self.feeder_of({source: Feed(running.log(source)) for source in self.app.sources})
         feeder.start()
         self.on_status("queries running")
+
+        def look_after() -> None:
+            actuator.poll()
+            self._look_after(running, cluster, actuator, journal)
+            if feeder.problem is not None:
+                raise RunError(f"feeding stopped: {feeder.problem}")
+
+        def decide() -> None:
+            interval = control.round(seeing, acting)
+            if isinstance(acting, ForcedScaling):
+                interval = replace(interval, changed=changes_of(acting.done))
+            self.response_times += monitor.finished()
+            self.intervals.append(interval)
+            self.on_interval(interval)
+
         try:
-            self.began_s = time.time()
-            deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
-            next_s = self.began_s + self.controller.interval_s
-            while not self.stopping.is_set():
-                time.sleep(_POLL_CHANGING_S if actuator.reconfiguring else _POLL_S)
-                actuator.poll()
-                self._look_after(running, actuator, journal)
-                if feeder.problem is not None:
-                    raise RunError(f"feeding stopped: {feeder.problem}")
-                now_s = time.time()
-                if now_s >= next_s:
-                    next_s = max(next_s + self.controller.interval_s, now_s)
-                    interval = control.round(seeing, acting)
-                    if isinstance(acting, ForcedScaling):
-                        interval = replace(interval, changed=changes_of(acting.done))
-                    self.response_times += monitor.finished()
-                    self.intervals.append(interval)
-                    self.on_interval(interval)
-                if self.settings.until_done and running.done():
-                    break
-                if deadline_s is not None and now_s >= deadline_s:
-                    break
+            self._until_the_end(running, actuator, look_after, decide)
             monitor.observe()
             self.response_times += monitor.finished()
             self.unfinished = monitor.unfinished()
@@ -180,8 +180,40 @@ class LiveRun:
             actuator.stop()
             running.stop()
 
-    def _look_after(self, running: RunningApp, actuator: SparkActuator, journal: JournalFile) -> None:
+    def _until_the_end(
+        self,
+        running: RunningApp,
+        actuator: SparkActuator,
+        look_after: Callable[[], None],
+        decide: Callable[[], None],
+    ) -> None:
+        """Of the time, of the input, or of somebody's patience."""
+        self.began_s = time.time()
+        deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
+        next_s = self.began_s + self.controller.interval_s
+        while not self.stopping.is_set():
+            time.sleep(_POLL_CHANGING_S if actuator.reconfiguring else _POLL_S)
+            look_after()
+            now_s = time.time()
+            if now_s >= next_s:
+                next_s = max(next_s + self.controller.interval_s, now_s)
+                decide()
+            if self.settings.until_done and running.done():
+                break
+            if deadline_s is not None and now_s >= deadline_s:
+                break
+
+    def _first_replicas(self, chain: Chain) -> int:
+        settings = self.settings
+        return min(settings.replicas_of.get(chain.name, settings.replicas), chain.max_replicas)
+
+    def _look_after(
+        self, running: RunningApp, cluster: LocalCluster, actuator: SparkActuator, journal: JournalFile
+    ) -> None:
         """Restart what failed: its checkpoint knows where it was."""
+        revived = cluster.revive()
+        if revived is not None:
+            journal.append(Noted(at_s=time.time(), text=revived))
         for name, why in actuator.stranded.items():
             raise RunError(f"'{name}' cannot continue: {why}")
         changing = actuator.restating

@@ -52,8 +52,8 @@ from penstock.reconfigure.words import (
     StopQuery,
     Stranded,
 )
-from penstock.runtimes.spark.cluster import Nodes, Worker
-from penstock.runtimes.spark.executors import Executor, executors
+from penstock.runtimes.spark.executors import Executor
+from penstock.runtimes.spark.nodes import Node, Nodes
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.running import RunningApp
 
@@ -68,8 +68,8 @@ class _Hands:
     """One chain: where its conversation stands, and what is under way for it."""
 
     state: State
-    tickets: dict[int, Worker] = field(default_factory=dict)  # nodes asked for, not ready yet
-    workers: dict[str, Worker] = field(default_factory=dict)  # by replica
+    tickets: dict[int, Node] = field(default_factory=dict)  # nodes asked for, not ready yet
+    nodes: dict[str, Node] = field(default_factory=dict)  # by replica
     leaving: set[str] = field(default_factory=set)
     warm: set[str] = field(default_factory=set)  # replicas that have had a task, if only a trial
     sharing: int = 0  # replicas the work is cut for
@@ -95,17 +95,17 @@ class SparkActuator:
         )
         self._hands: dict[str, _Hands] = {}
 
-    def adopt(self, workers: Mapping[str, Sequence[Worker]]) -> None:
+    def adopt(self, nodes: Mapping[str, Sequence[Node]]) -> None:
         """Take charge of the replicas an application starts with."""
         for name, chain in self._running.chains.items():
-            replicas = tuple(self._replica(worker) for worker in workers[name])
+            replicas = tuple(self._replica(node) for node in nodes[name])
             partitions = state_partitions(chain.max_replicas) if chain.stateful else None
             # Every session of ours keeps state with RocksDB, the provider that can.
             setup = Setup(operator=name, method=chain.protocol, can_repartition=chain.stateful)
             self._hands[name] = _Hands(
                 state=settled(setup, replicas, partitions=partitions),
-                workers={worker.name: worker for worker in workers[name]},
-                warm={worker.name for worker in workers[name]},
+                nodes={node.name: node for node in nodes[name]},
+                warm={node.name for node in nodes[name]},
             )
             self._share(name, self._hands[name])
 
@@ -139,20 +139,23 @@ class SparkActuator:
             if isinstance(hands.state, Stranded)
         }
 
-    def workers(self, chain: str) -> tuple[Worker, ...]:
+    def nodes(self, chain: str) -> tuple[Node, ...]:
         """Where the chain's replicas run, one each; a node not ready yet is not among them."""
         hands = self._hands[chain]
-        return tuple(hands.workers[replica.name] for replica in hands.state.fleet.replicas)
+        return tuple(hands.nodes[replica.name] for replica in hands.state.fleet.replicas)
+
+    def executors(self) -> Mapping[str, Executor | None]:
+        """The executors of nodes that live, by node."""
+        return self._nodes.executors()
 
     def poll(self) -> None:
         """Look what has happened since; to be called every second or so."""
         while not self._events.empty():
             name, event = self._events.get()
             self._happened(name, event)
-        there = executors(self._spark)
-        alive = {worker.name for worker in self._nodes.workers()}
+        there = self._nodes.executors()
         for name, hands in self._hands.items():
-            for event in self._noticed(hands, there, alive):
+            for event in self._noticed(hands, there):
                 self._happened(name, event)
             self._happened(name, Elapsed(at_s=self._now()))
             self._share(name, hands)
@@ -160,29 +163,28 @@ class SparkActuator:
     def stop(self) -> None:
         self._slow.shutdown(wait=True, cancel_futures=True)
 
-    def _noticed(self, hands: _Hands, there: Mapping[str, Executor], alive: set[str]) -> list[Event]:
+    def _noticed(self, hands: _Hands, there: Mapping[str, Executor | None]) -> list[Event]:
         now = self._now()
         events: list[Event] = []
-        for ticket, worker in list(hands.tickets.items()):
-            if worker.name not in alive:
+        for ticket, node in list(hands.tickets.items()):
+            if node.name not in there:
                 command = self._waiting_for(hands, ticket)
                 if command is not None:
-                    events.append(Failed(command=command, reason=f"{worker.name} died", at_s=now))
-            elif worker.host in there:
+                    events.append(Failed(command=command, reason=f"{node.name} died", at_s=now))
+            elif there[node.name] is not None:
                 del hands.tickets[ticket]
-                hands.workers[worker.name] = worker
-                self._try_out(self._name_of(hands), len(hands.workers))
-                events.append(NodeReady(ticket=ticket, replica=self._replica(worker), at_s=now))
-        for replica, worker in list(hands.workers.items()):
-            executor = there.get(worker.host)
+                hands.nodes[node.name] = node
+                self._try_out(hands, there)
+                events.append(NodeReady(ticket=ticket, replica=self._replica(node), at_s=now))
+        for replica, node in list(hands.nodes.items()):
+            executor = there.get(node.name)
             if replica in hands.leaving and executor is None:
                 events.append(Left(replica=replica, at_s=now))
-            elif replica not in hands.leaving and worker.name not in alive:
-                # A dead executor is started again by its worker; a dead worker is not.
+            elif replica not in hands.leaving and node.name not in there:
                 events.append(Lost(replica=replica, at_s=now))
             elif executor is not None and executor.tasks:
                 hands.warm.add(replica)
-                if self._running.served(self._name_of(hands), worker.host):
+                if self._running.served(self._name_of(hands), executor.id):
                     events.append(FirstTaskSeen(replica=replica, at_s=now))
         return events
 
@@ -217,10 +219,10 @@ class SparkActuator:
                 self._give_back(hands.tickets.pop(command.ticket, None))
             case Decommission():
                 hands.leaving.add(command.replica)
-                self._nodes.drain(hands.workers[command.replica])
+                self._nodes.drain(hands.nodes[command.replica])
             case ReleaseNode():
                 hands.leaving.discard(command.replica)
-                self._give_back(hands.workers.pop(command.replica, None))
+                self._give_back(hands.nodes.pop(command.replica, None))
             case Report():
                 self._ended(command.record)
             case StopQuery() | CopyCheckpoint() | RepartitionState() | RestoreCheckpoint() | StartQuery():
@@ -231,22 +233,24 @@ class SparkActuator:
             return
         try:
             kind = self._kinds[command.node_type]
-            hands.tickets[command.ticket] = self._nodes.acquire(self._running.chains[name].tag, kind)
+            hands.tickets[command.ticket] = self._nodes.acquire(name, kind)
         except Exception as problem:  # whatever a provider raises, the protocol decides what to do about it
             self._events.put((name, Failed(command=command, reason=str(problem), at_s=self._now())))
 
-    def _try_out(self, name: str, executors: int) -> None:
+    def _try_out(self, hands: _Hands, there: Mapping[str, Executor | None]) -> None:
         """Beside everything else: a trial that hangs keeps nobody from stopping."""
+        name, executors = self._name_of(hands), len(hands.nodes)
+        warm = frozenset(found.id for one in hands.warm if (found := there.get(one)) is not None)
 
         def tried() -> None:
             with suppress(Exception):  # a replica that was not tried out has a slow first task, no more
-                self._running.warm(name, executors)
+                self._running.warm(name, executors, warm)
 
         threading.Thread(target=tried, name=f"trial-{name}", daemon=True).start()
 
-    def _give_back(self, worker: Worker | None) -> None:
-        if worker is not None:
-            self._slow.submit(self._nodes.release, worker)
+    def _give_back(self, node: Node | None) -> None:
+        if node is not None:
+            self._slow.submit(self._nodes.release, node)
 
     def _slowly(self, name: str, command: Command) -> None:
         try:
@@ -284,8 +288,8 @@ class SparkActuator:
             case _:
                 raise TypeError(f"{command}: not a slow command")
 
-    def _replica(self, worker: Worker) -> Replica:
-        return Replica(name=worker.name, node_type=self._kinds.index(worker.kind))
+    def _replica(self, node: Node) -> Replica:
+        return Replica(name=node.name, node_type=self._kinds.index(node.kind))
 
     def _now(self) -> float:
         return time.time()

@@ -101,7 +101,7 @@ class ExecutorActuator:
 
     def executors(self) -> dict[str, Executor]:
         """Those that are there, by id."""
-        return executors(self._spark, several_per_host=True)
+        return executors(self._spark)
 
     def changing(self, there: int) -> bool:
         """Whether executors that were asked for are still to come, or to go."""

@@ -1,9 +1,4 @@
-"""A cluster whose workers are acquired and released one by one, each for one operator.
-
-A node that hosts replicas of an operator is a standalone worker that carries the operator's
-tag as a custom resource: Spark puts that operator's executor on it, and no other. So the
-supply of tagged workers decides how many replicas run, and of which node type.
-"""
+"""The processes of a standalone cluster on this machine: a master, and workers, plain or with a tag."""
 
 import json
 import os
@@ -16,7 +11,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.domain.errors import InputError
@@ -24,12 +19,14 @@ from penstock.java import command, environment
 from penstock.java_errors import in_one_line
 
 LOOPBACK = "127.0.0.1"
-POOL = "pool"  # tag of the worker for stages no operator owns
+POOL = "pool"  # tag of the worker for stages no operator owns, where all are tagged
 SPEED_VARIABLE = "PENSTOCK_NODE_SPEED"
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _REGISTERED = "Successfully registered with master"
 _MASTER_ANSWERS_S = 5.0
+_SHARED = "worker"  # for all executors, or for those of stages no operator owns
+_MB = 1024
 
 
 class ClusterError(RuntimeError):
@@ -55,41 +52,12 @@ class NodeKind:
             raise InputError(f"node type '{self.name}': price={self.price}; it cannot be negative")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
-    """One acquired node: a worker process for one operator."""
-
-    name: str
-    tag: str  # operator it hosts a replica of
-    kind: str  # node type
-    host: str
-
-
-class Nodes(Protocol):
-    """Acquires and releases nodes; a cloud provider can stand behind it."""
-
-    @property
-    def master_url(self) -> str: ...
-
-    def acquire(self, tag: str, kind: str) -> Worker:
-        """Start a node for an operator. It is ready when its executor shows up, not before."""
-
-    def drain(self, worker: Worker) -> None:
-        """Ask the node to finish what runs and take nothing new."""
-
-    def release(self, worker: Worker) -> None:
-        """Give the node back, whatever runs on it."""
-
-    def workers(self) -> tuple[Worker, ...]:
-        """Nodes held now, without those that died."""
-
-
 @dataclass
 class _Process:
-    worker: Worker | None
     handle: "subprocess.Popen[bytes]"
     log: Path
     begins: int  # where its words begin in the log, behind those of an earlier life
+    host: str = ""  # of a worker
 
     def said(self) -> str:
         return self.log.read_bytes()[self.begins :].decode(errors="replace")
@@ -97,15 +65,18 @@ class _Process:
 
 @dataclass
 class LocalCluster:
-    """A standalone master and tagged workers on loopback, and the end of them all.
+    """A standalone master and workers on loopback, and the end of them all.
 
-    With `master`, the URL of one that runs on this machine already, the workers join that one.
+    With `master`, the URL of one that runs already, there is no master of our own, and no worker
+    but tagged ones. `tagged` says that every executor gets a worker that carries its tag; else one
+    worker has room for all.
     Every process belongs to one process group with a warden in it that reads a pipe from us:
     when we end, however we end, the pipe closes and the warden kills the group.
     """
 
     work: Path
-    kinds: Mapping[str, NodeKind]
+    room: int = 1_000  # executors on the worker for all
+    tagged: bool = False
     port: int = 0  # of a master of our own; 0: any that is free
     master: str | None = None
     start_timeout_s: float = 60.0
@@ -115,14 +86,12 @@ class LocalCluster:
     _started: int = 0
 
     def start(self) -> "LocalCluster":
-        """Start the master, unless there is one, and the pool's worker; wait until both answer."""
+        """Start what there is to start before any replica; wait until it answers."""
         if self._warden is not None:
             raise ClusterError("the cluster has already been started")
         self.work.mkdir(parents=True, exist_ok=True)
         master = command(_MASTER)  # names a missing Java before anything runs
-        if self.master is not None:
-            check_master(self.master)
-        else:
+        if self.master is None:
             self.port, self._web_port = _free_port(self.port), _free_port(0)
         self._warden = subprocess.Popen(
             [sys.executable, "-c", "import os, sys; sys.stdin.buffer.read(); os.killpg(0, 9)"],
@@ -132,10 +101,12 @@ class LocalCluster:
         try:
             if self.master is None:
                 where = ("--host", LOOPBACK, "--port", str(self.port), "--webui-port", str(self._web_port))
-                self._launch("master", None, (*master, *where), {"SPARK_LOCAL_IP": LOOPBACK})
+                self._launch("master", (*master, *where), {"SPARK_LOCAL_IP": LOOPBACK})
                 self._wait("the master", lambda: self.state() is not None)
-            pool = self._processes[self.acquire(POOL, "").name]
-            self._wait("the pool's worker", lambda: _REGISTERED in pool.said())
+            if self.tagged or self.master is None:
+                self._start_shared()
+                shared = self._processes[_SHARED]
+                self._wait("the worker", lambda: _REGISTERED in shared.said())
         except BaseException:
             self.stop()
             raise
@@ -160,50 +131,53 @@ class LocalCluster:
         except (OSError, ValueError):
             return None
 
-    def acquire(self, tag: str, kind: str) -> Worker:
-        offered = NodeKind(name=POOL, memory_mb=1024) if tag == POOL else self._kind(kind)
-        held = sum(1 for worker in self.workers() if worker.kind == kind)
-        if tag != POOL and held >= offered.slots:
-            raise ClusterError(f"node type '{kind}': all {offered.slots} slots are taken")
+    def start_worker(
+        self, name: str, *, cores: int, memory_mb: int, tag: str = "", speedup: float = 1.0
+    ) -> None:
+        """Start a worker; one with a tag takes one executor that asks for this tag, and no other."""
         self._started += 1
-        number = self._started
-        worker = Worker(
-            name=f"{tag or 'worker'}-{number}",
-            tag=tag,
-            kind=kind,
-            # Every worker has an address of its own, by which its executor is recognised.
-            host=f"127.0.{1 + number // 250}.{1 + number % 250}",
-        )
-        home = self.work / "workers" / worker.name
+        # Every worker has an address of its own, by which its executor is recognised.
+        host = f"127.0.{1 + self._started // 250}.{1 + self._started % 250}"
+        home = self.work / "workers" / name
         home.mkdir(parents=True, exist_ok=True)
         options = (
-            *("--host", worker.host, "--port", "0", "--webui-port", "0"),
-            *("--cores", str(offered.cores), "--memory", f"{offered.memory_mb}m"),
+            *("--host", host, "--port", "0", "--webui-port", "0"),
+            *("--cores", str(cores), "--memory", f"{memory_mb}m"),
             *("--work-dir", str(home), "--properties-file", str(_worker_properties(home, tag))),
         )
         self._launch(
-            worker.name,
-            worker,
+            name,
             (*command(_WORKER), *options, self.master_url),
-            {"SPARK_LOCAL_IP": worker.host, SPEED_VARIABLE: str(offered.speedup)},
+            {"SPARK_LOCAL_IP": host, SPEED_VARIABLE: str(speedup)},
+            host=host,
         )
-        return worker
 
-    def drain(self, worker: Worker) -> None:
-        self._signal(worker, signal.SIGPWR)  # Spark's workers take it as: decommission
+    def decommission(self, name: str) -> None:
+        """Have a worker and its executor finish what runs, and leave."""
+        self._signal(name, signal.SIGPWR)  # Spark's workers take it so
 
-    def release(self, worker: Worker) -> None:
-        self._signal(worker, signal.SIGTERM)
-        process = self._processes.pop(worker.name, None)
+    def stop_worker(self, name: str) -> None:
+        self._signal(name, signal.SIGTERM)
+        process = self._processes.pop(name, None)
         if process is not None:
             _end(process.handle)
 
-    def workers(self) -> tuple[Worker, ...]:
-        return tuple(
-            process.worker
-            for process in list(self._processes.values())  # nodes are released by other threads
-            if process.worker is not None and process.worker.tag != POOL and process.handle.poll() is None
-        )
+    def workers(self) -> dict[str, str]:
+        """Workers that live, and where."""
+        return {
+            name: process.host
+            for name, process in list(self._processes.items())  # workers are stopped by other threads
+            if process.host and process.handle.poll() is None
+        }
+
+    def revive(self) -> str | None:
+        """Start the worker for all again when it died, and say so."""
+        shared = self._processes.get(_SHARED)
+        if shared is None or shared.handle.poll() is None:
+            return None
+        words = in_one_line(shared.said())
+        self._start_shared()
+        return f"the worker ended and was started again: {words}"
 
     def check(self) -> None:
         """Raise when a process ended that nobody ended."""
@@ -223,13 +197,15 @@ class LocalCluster:
             self._warden.wait()
             self._warden = None
 
-    def _kind(self, name: str) -> NodeKind:
-        if name not in self.kinds:
-            raise InputError(f"node type '{name}': unknown; choose one of {', '.join(self.kinds)}")
-        return self.kinds[name]
+    def _start_shared(self) -> None:
+        """What a worker offers is what it says; the machine under it is that of all."""
+        if self.tagged:
+            self.start_worker(_SHARED, cores=1, memory_mb=_MB, tag=POOL)
+        else:
+            self.start_worker(_SHARED, cores=self.room + 1, memory_mb=(self.room + 1) * _MB)
 
     def _launch(
-        self, name: str, worker: Worker | None, words: tuple[str, ...], variables: Mapping[str, str]
+        self, name: str, words: tuple[str, ...], variables: Mapping[str, str], *, host: str = ""
     ) -> None:
         if self._warden is None:
             raise ClusterError("the cluster is not running")
@@ -245,7 +221,7 @@ class LocalCluster:
                 env=environment(**variables),
                 process_group=self._warden.pid,
             )
-        self._processes[name] = _Process(worker, handle, log, begins)
+        self._processes[name] = _Process(handle, log, begins, host)
 
     def _wait(self, what: str, ready: Any) -> None:
         deadline = time.monotonic() + self.start_timeout_s
@@ -257,15 +233,19 @@ class LocalCluster:
                 )
             time.sleep(0.2)
 
-    def _signal(self, worker: Worker, number: signal.Signals) -> None:
-        process = self._processes.get(worker.name)
+    def _signal(self, name: str, number: signal.Signals) -> None:
+        process = self._processes.get(name)
         if process is not None and process.handle.poll() is None:
             os.kill(process.handle.pid, number)
 
 
-def check_master(url: str) -> None:
-    """Whether a master answers there, and workers of this machine can join it."""
+def check_master(url: str, *, ours: bool) -> None:
+    """Whether a master answers there; workers of `ours` have to be able to join it."""
     parts = urlsplit(url)
+    if url.startswith("local"):
+        raise InputError(f"master '{url}': it has no executors; leave it out, or give spark://HOST:PORT")
+    if not ours and (url == "yarn" or parts.scheme == "k8s"):
+        return  # Spark knows how to find them
     try:
         host, port = parts.hostname, parts.port
     except ValueError as problem:
@@ -277,11 +257,17 @@ def check_master(url: str) -> None:
             there, here = connection.getpeername()[0], connection.getsockname()[0]
     except OSError as problem:
         raise ClusterError(f"master {url}: does not answer: {problem.strerror or problem}") from problem
-    if there != here and not there.startswith("127."):
+    if ours and there != here and not there.startswith("127."):
         raise InputError(
             f"master '{url}': it runs on another machine, which cannot reach workers on loopback; "
-            "penstock.attach controls a query there"
+            "with one type of nodes, it serves with workers of its own"
         )
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a master listens on loopback, so that the driver can as well."""
+    host = urlsplit(url).hostname or ""
+    return host == "localhost" or host.startswith("127.")
 
 
 def _free_port(wanted: int) -> int:

@@ -5,9 +5,13 @@ at once, and each would take most of a second for the same libraries.
 """
 
 import gc
+import os
 from importlib import import_module
+from pathlib import Path
 
 DAEMON = "penstock.runtimes.spark.daemon"
+EXECUTOR_VARIABLE = "PENSTOCK_EXECUTOR"
+_DRIVER = "driver"  # on a local master
 _NEEDED = (
     "pyarrow.parquet",
     "pandas",
@@ -19,10 +23,29 @@ _NEEDED = (
 def main() -> None:
     from pyspark.daemon import manager
 
+    os.environ[EXECUTOR_VARIABLE] = os.environ.get("SPARK_EXECUTOR_ID") or _id_in(_parent_command())
     for module in _NEEDED:
         import_module(module)
     gc.freeze()  # PySpark collects garbage after every task: 50 ms with these libraries, 1 without
     manager()
+
+
+def executor_id() -> str:
+    """The executor whose tasks this process works for."""
+    return os.environ.get(EXECUTOR_VARIABLE, _DRIVER)
+
+
+def _id_in(command: list[str]) -> str:
+    """From the command line of the executor."""
+    flag = "--executor-id"
+    return command[command.index(flag) + 1] if flag in command[:-1] else _DRIVER
+
+
+def _parent_command() -> list[str]:
+    try:
+        return Path(f"/proc/{os.getppid()}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
 
 
 if __name__ == "__main__":

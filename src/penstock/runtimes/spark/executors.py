@@ -9,26 +9,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """One executor that answers; its host is its worker's, which hosts no other."""
+    """One executor that answers."""
 
     id: str
     host: str
+    profile: int  # the number of its resource profile
     busy_s: float  # in tasks that ended, since it started
     tasks: int  # that ended
 
 
-def executors(spark: "SparkSession", *, several_per_host: bool = False) -> dict[str, Executor]:
-    """Executors that are there and not on their way out, by host; by id where a host may have several."""
+def executors(spark: "SparkSession") -> dict[str, Executor]:
+    """Executors that are there and not on their way out, by id."""
     store: Any = spark.sparkContext._jsc.sc().statusStore()
     listed: Any = store.executorList(True)
     found: dict[str, Executor] = {}
     for index in range(listed.size()):
         one = listed.apply(index)
-        host = str(one.hostPort()).rpartition(":")[0]
         if str(one.id()) != "driver" and one.isActive():
-            found[str(one.id()) if several_per_host else host] = Executor(
+            found[str(one.id())] = Executor(
                 id=str(one.id()),
-                host=host,
+                host=str(one.hostPort()).rpartition(":")[0],
+                profile=int(one.resourceProfileId()),
                 busy_s=float(one.totalDuration()) / 1000,
                 tasks=int(one.completedTasks()),
             )

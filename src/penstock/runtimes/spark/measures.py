@@ -85,14 +85,14 @@ def utilisations(
     `before` and `now` are seconds busy since the start, by executor. A task counts when it ends, so
     a long one may count more than the interval.
     """
-    there = [host for host in now if host in before]
+    there = [one for one in now if one in before]
     if not there or not interval_s > 0:
         return None
-    return tuple(max(now[host] - before[host], 0.0) / interval_s for host in sorted(there))
+    return tuple(max(now[one] - before[one], 0.0) / interval_s for one in sorted(there))
 
 
 def busy_shares(
-    hosts: Sequence[str], tasks: Iterable[Task], *, began_s: float | None, ended_s: float
+    executors: Sequence[str], tasks: Iterable[Task], *, began_s: float | None, ended_s: float
 ) -> tuple[float, ...] | None:
     """Share of the time each replica was at work on tuples; None where there was no time.
 
@@ -100,12 +100,12 @@ def busy_shares(
     the last of these, so that no task is cut in two. What Spark does to begin and end a task is
     not work on tuples: it does not grow with the load.
     """
-    if not hosts or began_s is None or not ended_s > began_s:
+    if not executors or began_s is None or not ended_s > began_s:
         return None
-    busy = dict.fromkeys(sorted(hosts), 0.0)
+    busy = dict.fromkeys(sorted(executors), 0.0)
     for task in tasks:
-        if task.host in busy:
-            busy[task.host] += task.busy_s
+        if task.executor in busy:
+            busy[task.executor] += task.busy_s
     return tuple(seconds / (ended_s - began_s) for seconds in busy.values())
 
 
@@ -116,19 +116,19 @@ class Busyness:
     _since_s: float | None = None  # the end of the last micro-batch, or of a time without work
 
     def over(
-        self, hosts: Sequence[str], batches: Sequence[tuple[float, Sequence[Task]]]
+        self, executors: Sequence[str], batches: Sequence[tuple[float, Sequence[Task]]]
     ) -> tuple[float, ...] | None:
         """By (end, tasks) of the micro-batches that ended in this interval."""
         if not batches:
             return None
         began_s, self._since_s = self._since_s, batches[-1][0]
         tasks = [task for _, of_batch in batches for task in of_batch]
-        return busy_shares(hosts, tasks, began_s=began_s, ended_s=self._since_s)
+        return busy_shares(executors, tasks, began_s=began_s, ended_s=self._since_s)
 
-    def idle(self, hosts: Sequence[str], now_s: float) -> tuple[float, ...] | None:
+    def idle(self, executors: Sequence[str], now_s: float) -> tuple[float, ...] | None:
         """When there was nothing to do until now."""
         self._since_s = now_s
-        return (0.0,) * len(hosts) if hosts else None
+        return (0.0,) * len(executors) if executors else None
 
 
 def skew(loads: Sequence[float] | None) -> float | None:

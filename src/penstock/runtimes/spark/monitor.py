@@ -3,19 +3,15 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.actuator import SparkActuator
-from penstock.runtimes.spark.executors import Executor, executors
+from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.measures import Busyness, service, skew, waits
 from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import Batch
 from penstock.runtimes.spark.topology import Chain
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass
@@ -32,11 +28,10 @@ class SparkMonitor:
     def __init__(
         self,
         running: RunningApp,
-        spark: "SparkSession",
         actuator: SparkActuator,
         node_types: Sequence[str],
     ) -> None:
-        self._running, self._spark, self._actuator = running, spark, actuator
+        self._running, self._actuator = running, actuator
         self._kinds = list(node_types)
         self._deployed: dict[str, Replicas] = {}
         self._last_s = time.time()
@@ -56,7 +51,7 @@ class SparkMonitor:
     def observe(self) -> ApplicationObservation:
         now_s = time.time()
         interval_s = now_s - self._last_s
-        there = executors(self._spark)
+        there = self._actuator.executors()
         arrived = {stream: self._arrivals(stream) for stream in self._streams}
         reports = self._running.measurements.take()
         for report in reports:
@@ -119,7 +114,7 @@ class SparkMonitor:
         interval_s: float,
         arrived: Mapping[str, int],
         reports: Sequence[BatchReport],
-        there: Mapping[str, Executor],
+        there: Mapping[str, Executor | None],
     ) -> OperatorObservation:
         mine = [report for report in reports if report.chain == chain.name]
         took = waits((report.ended_s, report.waited) for report in mine)
@@ -127,18 +122,18 @@ class SparkMonitor:
             ((report.tuples_in, (*report.entries, *report.tasks)) for report in mine),
             one_stage=not chain.stateful,
         )
-        workers = self._actuator.workers(chain.name)
-        hosts = [worker.host for worker in workers if worker.host in there]
-        if workers:  # else all were lost, and the last known is what is being repaired
-            counts = tuple(sum(1 for worker in workers if worker.kind == kind) for kind in self._kinds)
+        nodes = self._actuator.nodes(chain.name)
+        executors = [found.id for node in nodes if (found := there.get(node.name)) is not None]
+        if nodes:  # else all were lost, and the last known is what is being repaired
+            counts = tuple(sum(1 for node in nodes if node.kind == kind) for kind in self._kinds)
             self._deployed[chain.name] = Replicas(counts)
         waiting = self._waiting(chain)
         arrivals = sum(arrived[stream] for stream in chain.inputs)
         busyness = self._busyness[chain.name]
         if mine or waiting or arrivals:
-            loads = busyness.over(hosts, [(one.ended_s, (*one.entries, *one.tasks)) for one in mine])
+            loads = busyness.over(executors, [(one.ended_s, (*one.entries, *one.tasks)) for one in mine])
         else:
-            loads = busyness.idle(hosts, now_s)
+            loads = busyness.idle(executors, now_s)
         # A chain is measured when a micro-batch ended, or when it had nothing to do. One that hangs with
         # input waiting is not: how long that has waited is known, but not what the replicas do, and its
         # tasks are dealt out already, so that more replicas would not end it. So its time stands still,

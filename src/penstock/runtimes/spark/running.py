@@ -30,7 +30,7 @@ from penstock.runtimes.spark.taps import (
     entry_tap,
     exit_tap,
     report_of,
-    warm_tap,
+    trial_tap,
 )
 from penstock.runtimes.spark.topology import App, Chain
 
@@ -85,17 +85,21 @@ class Measurements:
 class RunningApp:
     """Starts an application's queries and keeps them going."""
 
-    def __init__(self, app: App, spark: "SparkSession", work: Path, *, trigger_s: float = 0.5) -> None:
-        """A micro-batch every `trigger_s` at most: a rest between them leaves room to see the load in."""
+    def __init__(
+        self, app: App, spark: "SparkSession", work: Path, *, trigger_s: float = 0.2, run: str | None = None
+    ) -> None:
+        """A micro-batch every `trigger_s` at most. `run` names this one among others on the same master,
+        where workers carry tags."""
         self.app, self.spark, self.work, self.trigger_s = app, spark, work, trigger_s
         self.chains = {chain.name: chain for chain in app.chains()}
+        self.tags = {name: f"{chain.tag}_{run}" for name, chain in self.chains.items()} if run else {}
         self.measurements = Measurements()
         self.queries: dict[str, StreamingQuery] = {}
         self._intake_lock, self._clean_lock = threading.Lock(), threading.Lock()
         self._schemas: dict[str, str] = dict(app.sources)
         # A local[n] master has no workers to choose among.
         placed = not str(spark.sparkContext.master).startswith("local")
-        self._profiles = {name: profile(chain.tag) if placed else None for name, chain in self.chains.items()}
+        self.profiles = {name: profile(self.tags.get(name)) if placed else None for name in self.chains}
         for stream in (*app.sources, *(chain.output for chain in self.chains.values())):
             readers = app.readers(stream)
             # The monitor counts what is published, so nothing goes before it has seen it.
@@ -125,7 +129,7 @@ class RunningApp:
 
         def warmed(name: str) -> None:
             try:
-                self.warm(name, 1)
+                self.warm(name, 1, frozenset())
             except Exception as problem:  # whatever Spark raises: reported below, in the thread that waits
                 problems[name] = in_one_line(problem)
 
@@ -144,20 +148,20 @@ class RunningApp:
             if name in problems:
                 raise ClusterError(f"the executor for '{name}' does not work: {problems[name]}")
 
-    def warm(self, name: str, executors: int) -> None:
-        """Let idle executors of a chain try its work on a few tuples, whose results go nowhere.
+    def warm(self, name: str, executors: int, warm: frozenset[str]) -> None:
+        """Let the cold ones among a chain's executors try its work on a few tuples, whose results go nowhere.
 
         The first task of a new executor takes seconds; a micro-batch would wait for it.
         """
         try:
-            self._try_out(self.chains[name], executors)
+            self._try_out(self.chains[name], executors, warm)
         except Exception:  # before the first tuples, for one; then at least Python is started
             frame = self.spark.range(0, executors, 1, executors)
-            frame.mapInArrow(warm_tap, frame.schema, profile=self._profiles[name]).collect()
+            frame.mapInArrow(trial_tap(warm), frame.schema, profile=self.profiles[name]).collect()
 
-    def served(self, chain: str, host: str) -> bool:
-        """Whether a node has processed tuples for this chain."""
-        return host in self._served[chain]
+    def served(self, chain: str, executor: str) -> bool:
+        """Whether an executor has processed tuples for this chain."""
+        return executor in self._served[chain]
 
     def start(self) -> None:
         for name in self.chains:
@@ -173,7 +177,7 @@ class RunningApp:
         # A query takes the number of its state's partitions from here when it first starts.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(state_partitions(chain.max_replicas)))
         bound = result.mapInArrow(
-            exit_tap(str(self.log(chain.output).root / "data")), REPORT_SCHEMA, profile=self._profiles[name]
+            exit_tap(str(self.log(chain.output).root / "data")), REPORT_SCHEMA, profile=self.profiles[name]
         )
         self.queries[name] = (
             bound.writeStream.queryName(name)
@@ -225,8 +229,8 @@ class RunningApp:
                 return False
         return True
 
-    def _try_out(self, chain: Chain, executors: int) -> None:
-        """The chain as a query of its own, on a log with a few tuples for each executor.
+    def _try_out(self, chain: Chain, executors: int, warm: frozenset[str] = frozenset()) -> None:
+        """The chain as a query of its own, on a log with a few tuples for each executor that is not warm.
 
         To be called in a thread of its own: a data source is known to the session active in a thread.
         """
@@ -243,10 +247,12 @@ class RunningApp:
                 if log is None:
                     raise LookupError(f"stream '{stream}' is empty")
                 frame = self._frame(apart, log, chain, self._schemas[stream], intake)
-                frames.append(frame.mapInArrow(warm_tap, frame.schema, profile=self._profiles[chain.name]))
+                frames.append(
+                    frame.mapInArrow(trial_tap(warm), frame.schema, profile=self.profiles[chain.name])
+                )
             (place / "results").mkdir()
             tried = self._transformed(chain, frames, place).mapInArrow(
-                exit_tap(str(place / "results")), REPORT_SCHEMA, profile=self._profiles[chain.name]
+                exit_tap(str(place / "results")), REPORT_SCHEMA, profile=self.profiles[chain.name]
             )
             query = (
                 tried.writeStream.format("noop")
@@ -301,7 +307,7 @@ class RunningApp:
         for operator in chain.operators:
             if operator.stateful:
                 # It shuffles: the stage before needs a tap of its own to run in the right place.
-                tap, where = entry_tap(str(words)), self._profiles[chain.name]
+                tap, where = entry_tap(str(words)), self.profiles[chain.name]
                 frames = [frame.mapInArrow(tap, frame.schema, profile=where) for frame in frames]
             frames = [operator.transform(*frames)]
         (result,) = frames
@@ -310,7 +316,7 @@ class RunningApp:
     def _publish(self, chain: Chain, batch: "DataFrame", epoch: int) -> None:
         tasks = tuple(report_of(row) for row in batch.collect())
         before = entries(self._entry(chain.name))
-        self._served[chain.name] |= {task.host for task in before} | {task.host for task in tasks}
+        self._served[chain.name] |= {task.executor for task in before} | {task.executor for task in tasks}
         ranges = consumed(self.checkpoint(chain.name), epoch)
         inputs = [
             batch for stream, (start, end) in ranges.items() for batch in self.log(stream).batches(start, end)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.java import environment, standard_error_in
 from penstock.java_errors import in_one_line
-from penstock.runtimes.spark.cluster import LOOPBACK, POOL, ClusterError
+from penstock.runtimes.spark.cluster import LOOPBACK, POOL, SPEED_VARIABLE, ClusterError, is_loopback
 from penstock.runtimes.spark.daemon import DAEMON
 from penstock.runtimes.spark.log_source import LogSource
 
@@ -20,9 +20,9 @@ EXECUTOR_MEMORY = "512m"
 
 
 def session(
-    name: str, master_url: str, *, most_replicas: int, work: Path, local: bool = True
+    name: str, master_url: str, *, work: Path, tagged: bool = False, speedup: float = 1.0
 ) -> "SparkSession":
-    """Spark asks for `most_replicas` executors of every profile all the time; supply decides how many."""
+    """Without executors at first. Workers carry tags (`tagged`), or are all alike, of this speed."""
     os.environ.update(
         {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
     )
@@ -31,11 +31,9 @@ def session(
     settings = {
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-        "spark.dynamicAllocation.initialExecutors": most_replicas,
-        "spark.dynamicAllocation.minExecutors": most_replicas,
-        "spark.dynamicAllocation.maxExecutors": most_replicas,
+        "spark.dynamicAllocation.initialExecutors": "0",
+        "spark.dynamicAllocation.minExecutors": "0",
         "spark.decommission.enabled": "true",
-        "spark.executor.resource.pool.amount": "1",
         "spark.executor.cores": "1",
         "spark.executor.memory": EXECUTOR_MEMORY,
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
@@ -61,7 +59,11 @@ def session(
         # Small messages over TCP wait 40 ms for each other (Nagle's algorithm, delayed acknowledgements).
         "spark.python.unix.domain.socket.enabled": "true",
     }
-    if local:
+    if tagged:
+        settings[f"spark.executor.resource.{POOL}.amount"] = "1"
+    else:
+        settings[f"spark.executorEnv.{SPEED_VARIABLE}"] = str(speedup)
+    if is_loopback(master_url):
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     builder = SparkSession.builder.master(master_url).appName(name)
@@ -78,11 +80,11 @@ def session(
     return spark
 
 
-def profile(tag: str) -> "ResourceProfile":
-    """Executors on workers that carry this tag, and on no others."""
+def profile(tag: str | None = None) -> "ResourceProfile":
+    """Executors of one chain; with a tag, on workers that carry it and on no others."""
     from pyspark.resource import ExecutorResourceRequests, ResourceProfileBuilder, TaskResourceRequests
 
-    if tag == POOL:
-        raise ValueError("the pool is the default profile")
-    wanted = ExecutorResourceRequests().memory(EXECUTOR_MEMORY).cores(1).resource(tag, 1)
+    wanted = ExecutorResourceRequests().memory(EXECUTOR_MEMORY).cores(1)
+    if tag is not None:
+        wanted = wanted.resource(tag, 1)
     return ResourceProfileBuilder().require(wanted).require(TaskResourceRequests().cpus(1)).build

@@ -9,7 +9,6 @@ Operators that share a query share these taps, and are measured as one.
 
 import json
 import os
-import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -17,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.runtimes.spark.daemon import executor_id
+
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import Row
 
-REPORT_SCHEMA = "file string, tuples long, host string, began_s double, ended_s double"
+REPORT_SCHEMA = "file string, tuples long, executor string, began_s double, ended_s double"
 
 Tap = Callable[[Iterator["RecordBatch"]], Iterator["RecordBatch"]]
 
@@ -32,7 +33,7 @@ class TaskReport:
 
     file: str
     tuples: int  # that left the operator
-    host: str
+    executor: str
     began_s: float
     ended_s: float
 
@@ -45,7 +46,7 @@ class TaskReport:
 class EntryReport:
     """One task of a stage before a shuffle."""
 
-    host: str
+    executor: str
     busy_s: float
 
 
@@ -74,7 +75,7 @@ def exit_tap(directory: str) -> Tap:
             {
                 "file": [name],
                 "tuples": [tuples],
-                "host": [host()],
+                "executor": [executor_id()],
                 "began_s": [began_s],
                 "ended_s": [time.time()],
             }
@@ -89,7 +90,7 @@ def entry_tap(directory: str) -> Tap:
     def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         began = time.perf_counter()
         yield from batches
-        word = {"host": host(), "busy_s": time.perf_counter() - began}
+        word = {"executor": executor_id(), "busy_s": time.perf_counter() - began}
         unfinished = Path(directory) / uuid.uuid4().hex
         unfinished.write_text(json.dumps(word))
         unfinished.rename(unfinished.with_suffix(".json"))
@@ -106,15 +107,15 @@ def entries(directory: Path) -> tuple[EntryReport, ...]:
     return tuple(found)
 
 
-def warm_tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
-    """Keeps its executor for a moment, so that others get a task of their own."""
-    from pyarrow import parquet
+def trial_tap(warm: frozenset[str]) -> Tap:
+    """Lets tuples through on cold executors only, and keeps those until others have a task of their own."""
 
-    _ = parquet.ParquetWriter  # what the exit tap will need
-    yield from batches
-    time.sleep(0.2)
+    def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        from pyarrow import parquet
 
+        _ = parquet.ParquetWriter  # what the exit tap will need
+        if executor_id() not in warm:
+            yield from batches
+            time.sleep(0.2)
 
-def host() -> str:
-    """The address of this node: every local worker has one of its own."""
-    return os.environ.get("SPARK_LOCAL_IP") or socket.gethostname()
+    return tap

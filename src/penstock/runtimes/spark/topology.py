@@ -56,7 +56,7 @@ class Chain:
 
     @property
     def tag(self) -> str:
-        """The custom resource its workers carry; letters Spark's configuration takes."""
+        """The custom resource its workers carry where node types differ; letters Spark's settings take."""
         return "op_" + "_".join(operator.name for operator in self.operators).replace("-", "_")
 
     @property

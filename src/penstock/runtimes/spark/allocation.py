@@ -1,0 +1,83 @@
+"""How many executors every resource profile has: asked for, and sent away, through Spark's own scheduler.
+
+The calls are those that Spark's dynamic allocation makes itself, so they serve whatever master it
+serves. Profiles need dynamic allocation to be on; its own manager is stopped, and from then on nobody
+asks for executors but this.
+"""
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.resource import ResourceProfile
+    from pyspark.sql import SparkSession
+
+DEFAULT_PROFILE = 0  # of stages that no operator owns
+
+
+class Allocation:
+    """Spark keeps to the numbers asked for here: an executor that dies is replaced."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark.sparkContext
+        self._context: Any = self._spark._jsc.sc()
+        self._jvm: Any = self._spark._jvm
+        self._gateway: Any = self._spark._gateway
+        self._wanted: dict[int, int] = {DEFAULT_PROFILE: 0}
+        self._lock = threading.Lock()
+        manager = self._context.executorAllocationManager()
+        if manager.isDefined():
+            manager.get().stop()
+
+    def add(self, profile: "ResourceProfile") -> int:
+        """Make a profile known to Spark; returns its number."""
+        java: Any = profile._java_resource_profile
+        if java is None:
+            raise ValueError("a resource profile built without a Spark context")
+        self._context.resourceProfileManager().addResourceProfile(java)
+        number = int(java.id())
+        self._wanted.setdefault(number, 0)
+        return number
+
+    def ask(self, profile: int, executors: int) -> None:
+        """From now on Spark keeps this number of executors of the profile; more come, none is sent away."""
+        with self._lock:
+            self._wanted[profile] = executors
+            none = self._scala({})
+            self._context.schedulerBackend().requestTotalExecutors(
+                self._scala(self._wanted),
+                self._scala(dict.fromkeys(self._wanted, 0)),
+                self._scala(dict.fromkeys(self._wanted, none)),
+            )
+
+    def send_away(self, executor: str, profile: int) -> None:
+        """It finishes what it runs, takes nothing new, and is not replaced."""
+        nothing = getattr(self._jvm.scala, "Option$").__getattr__("MODULE$").apply(None)
+        why = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scaled in", nothing)
+        pairs = self._gateway.new_array(self._jvm.scala.Tuple2, 1)
+        pairs[0] = self._jvm.scala.Tuple2(executor, why)
+        with self._lock:
+            self._wanted[profile] = max(self._wanted[profile] - 1, 0)
+            self._context.schedulerBackend().decommissionExecutors(pairs, True, False)
+
+    def kill(self, executor: str) -> None:
+        """Whatever runs on it."""
+        self._context.killExecutor(executor)
+
+    def serve_default(self) -> None:
+        """Have an executor where a stage waits that no operator owns, as when state is repartitioned."""
+        if self._wanted[DEFAULT_PROFILE]:
+            return
+        stages: Any = self._context.statusStore().activeStages()
+        if any(
+            int(stages.apply(index).resourceProfileId()) == DEFAULT_PROFILE for index in range(stages.size())
+        ):
+            self.ask(DEFAULT_PROFILE, 1)
+
+    def _scala(self, entries: Mapping[int, Any]) -> Any:
+        java = self._jvm.java.util.HashMap()
+        for key, value in entries.items():
+            java.put(key, value)
+        immutable: Any = getattr(self._jvm.scala.collection.immutable, "HashMap$").__getattr__("MODULE$")
+        return getattr(immutable, "from")(self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(java))
