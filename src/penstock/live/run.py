@@ -23,6 +23,7 @@ from penstock.live.forced import ForcedScaling
 from penstock.live.record import Interval, Summary, row, summary
 from penstock.live.settings import LiveSettings
 from penstock.reconfigure.words import Record
+from penstock.runtimes.spark import class_archive
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, check_master
 from penstock.runtimes.spark.feed import Feed, FeederOf
@@ -101,6 +102,9 @@ class LiveRun:
             # Before anything runs it reports what cannot be resumed.
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
+            if settings.master is None and not class_archive.is_made():
+                self.on_status("preparing Spark's classes, once on this machine")
+            options = class_archive.options() if settings.master is None else ""
             room = settings.kinds[0].slots
             place = LocalCluster(self.work / "cluster", room=room, tagged=tagged, master=settings.master)
             cluster = ending.enter_context(place)
@@ -111,6 +115,8 @@ class LiveRun:
                 work=self.work,
                 tagged=tagged,
                 speedup=settings.kinds[0].speedup,
+                modules=self.app.modules,
+                executor_options=options,
             )
             try:
                 self._controlled(spark, cluster, journal, control)

@@ -16,6 +16,7 @@ from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaincinv
 
 from penstock.domain.application import Application, Operator
 from penstock.domain.errors import InputError
@@ -74,8 +75,6 @@ def service_times(ids: Ids, *, mean_s: float, scv: float, seed: int) -> Floats:
     """How long each tuple takes on a node of speed 1."""
     if scv == 0:
         return np.full(ids.size, mean_s)
-    from scipy.special import gammaincinv
-
     quantiles: Floats = gammaincinv(1 / scv, uniform(ids, seed))
     return quantiles * mean_s * scv
 

@@ -6,28 +6,44 @@ at once, and each would take most of a second for the same libraries.
 
 import gc
 import os
+import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 DAEMON = "penstock.runtimes.spark.daemon"
 EXECUTOR_VARIABLE = "PENSTOCK_EXECUTOR"
+MODULES_VARIABLE = "PENSTOCK_MODULES"  # of the application's operators, separated by spaces
 _DRIVER = "driver"  # on a local master
 _NEEDED = (
     "pyarrow.parquet",
     "pandas",
     "pyspark.sql.pandas.serializers",
+    "pyspark.worker",
     "penstock.runtimes.spark.log_source",
 )
 
 
 def main() -> None:
+    _prefer_installed_pyspark()
     from pyspark.daemon import manager
 
     os.environ[EXECUTOR_VARIABLE] = os.environ.get("SPARK_EXECUTOR_ID") or _id_in(_parent_command())
     for module in _NEEDED:
         import_module(module)
+    for module in os.environ.get(MODULES_VARIABLE, "").split():
+        with suppress(Exception):  # whatever it raises, it raises again where it is needed
+            import_module(module)
     gc.freeze()  # PySpark collects garbage after every task: 50 ms with these libraries, 1 without
     manager()
+
+
+def _prefer_installed_pyspark() -> None:
+    """Spark puts a zip with the sources of PySpark first, and Python compiles them at every start."""
+    zipped = [place for place in sys.path if place.endswith("pyspark.zip")]
+    installed = any((Path(place) / "pyspark" / "daemon.py").exists() for place in sys.path)
+    if installed:
+        sys.path[:] = [place for place in sys.path if place not in zipped]
 
 
 def executor_id() -> str:

@@ -1,13 +1,14 @@
 """A Spark session in which every operator can have executors of its own."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.java import environment, standard_error_in
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import LOOPBACK, POOL, SPEED_VARIABLE, ClusterError, is_loopback
-from penstock.runtimes.spark.daemon import DAEMON
+from penstock.runtimes.spark.daemon import DAEMON, MODULES_VARIABLE
 from penstock.runtimes.spark.log_source import LogSource
 
 if TYPE_CHECKING:
@@ -20,9 +21,19 @@ EXECUTOR_MEMORY = "512m"
 
 
 def session(
-    name: str, master_url: str, *, work: Path, tagged: bool = False, speedup: float = 1.0
+    name: str,
+    master_url: str,
+    *,
+    work: Path,
+    tagged: bool = False,
+    speedup: float = 1.0,
+    modules: Iterable[str] = (),
+    executor_options: str = "",
 ) -> "SparkSession":
-    """Without executors at first. Workers carry tags (`tagged`), or are all alike, of this speed."""
+    """Without executors at first. Workers carry tags (`tagged`), or are all alike, of this speed.
+
+    Executors load the `modules` before their first task; `executor_options` are Java's.
+    """
     os.environ.update(
         {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
     )
@@ -53,9 +64,10 @@ def session(
         # A regular expression in Spark recurses deeply when a query stops in the middle of a batch.
         # On few cores the second compiler takes more than it gives.
         "spark.driver.extraJavaOptions": "-Xss8m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {executor_options}",
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.python.daemon.module": DAEMON,
+        f"spark.executorEnv.{MODULES_VARIABLE}": " ".join(modules),
         # Small messages over TCP wait 40 ms for each other (Nagle's algorithm, delayed acknowledgements).
         "spark.python.unix.domain.socket.enabled": "true",
     }

@@ -163,6 +163,13 @@ class App:
                 chains.append([operator])
         return tuple(Chain(operators=tuple(chain)) for chain in chains)
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Where its operators are written."""
+        return tuple(
+            sorted({str(getattr(one.transform, "__module__", "")) for one in self.operators.values()} - {""})
+        )
+
     def graph(self) -> Application:
         """The graph as its author wrote it."""
         return self._graph_of(tuple(self.operators.values()), {})
