@@ -5,6 +5,7 @@ so it imports little and keeps no state but its options.
 """
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from penstock.runtimes.spark.partitions import shares
 from penstock.runtimes.spark.stream_log import StreamLog
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    from pyarrow import RecordBatch, Table
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
@@ -46,10 +47,7 @@ class LogSource(DataSource):
 
     @override
     def schema(self) -> "StructType | str":
-        from pyspark.sql.types import StructType
-
-        given = self.options["schema"]  # as its author wrote it, or as Spark derived it
-        return StructType.fromJson(json.loads(given)) if given.startswith("{") else given
+        return schema_of(self.options["schema"])
 
     @override
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
@@ -59,6 +57,22 @@ class LogSource(DataSource):
             intake=Path(self.options["intake"]),
             chunk=int(self.options.get("chunk", "1000")),
         )
+
+
+def schema_of(given: str) -> "StructType | str":
+    """As its author wrote it, or as Spark derived it."""
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(json.loads(given)) if given.startswith("{") else given
+
+
+def tuples_in(path: str, first: int = 0, tuples: int = sys.maxsize) -> "Table":
+    """A file of a stream, or a slice of it, as Spark takes it: it holds every column for one with nulls."""
+    import pyarrow
+    from pyarrow import parquet
+
+    table = parquet.read_table(path).slice(first, tuples)
+    return table.cast(pyarrow.schema([column.with_nullable(True) for column in table.schema]))
 
 
 class LogReader(DataSourceStreamReader):
@@ -92,14 +106,8 @@ class LogReader(DataSourceStreamReader):
 
     @override
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        import pyarrow
-        from pyarrow import parquet
-
         for path, first, tuples in partition.value:
-            table = parquet.read_table(path).slice(first, tuples)
-            # Spark takes every column of a source for one that may be null.
-            nullable = pyarrow.schema([column.with_nullable(True) for column in table.schema])
-            yield from table.cast(nullable).to_batches(max_chunksize=self._chunk)
+            yield from tuples_in(path, first, tuples).to_batches(max_chunksize=self._chunk)
 
     @override
     def commit(self, end: dict[str, Any]) -> None:

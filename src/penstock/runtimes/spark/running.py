@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from penstock.files import write_whole
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
-from penstock.runtimes.spark.log_source import FORMAT, Intake, LogSource, intake_in
+from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in, schema_of
 from penstock.runtimes.spark.offsets import at_rest, began_s, consumed
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
@@ -29,6 +30,7 @@ from penstock.runtimes.spark.taps import (
     entries,
     entry_tap,
     exit_tap,
+    python_started,
     report_of,
     trial_tap,
 )
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 
 MONITOR = "monitor"
 _TRIAL = "trial-"
-_TRIAL_S = 60  # for what takes a few when all is well
 _TRIED = 10  # tuples for an executor that has never had any
 
 
@@ -151,13 +152,19 @@ class RunningApp:
     def warm(self, name: str, executors: int, warm: frozenset[str]) -> None:
         """Let the cold ones among a chain's executors try its work on a few tuples, whose results go nowhere.
 
-        The first task of a new executor takes seconds; a micro-batch would wait for it.
+        The first task of a new executor takes seconds; a micro-batch would wait for it. So Python is
+        started there at once, by a job that takes no planning, and the trial is in line behind it before
+        the next micro-batch is.
         """
-        try:
+        profile = self.profiles[name]
+        if profile is not None:
+            start = self.spark.sparkContext.parallelize(range(executors), executors).withResources(profile)
+            held = threading.Thread(target=start.foreachPartition, args=(python_started(warm),), daemon=True)
+            held.start()
+        with suppress(Exception):  # before the first tuples, for one; then at least Python is started
             self._try_out(self.chains[name], executors, warm)
-        except Exception:  # before the first tuples, for one; then at least Python is started
-            frame = self.spark.range(0, executors, 1, executors)
-            frame.mapInArrow(trial_tap(warm), frame.schema, profile=self.profiles[name]).collect()
+        if profile is not None:
+            held.join()
 
     def served(self, chain: str, executor: str) -> bool:
         """Whether an executor has processed tuples for this chain."""
@@ -230,43 +237,23 @@ class RunningApp:
         return True
 
     def _try_out(self, chain: Chain, executors: int, warm: frozenset[str] = frozenset()) -> None:
-        """The chain as a query of its own, on a log with a few tuples for each executor that is not warm.
-
-        To be called in a thread of its own: a data source is known to the session active in a thread.
-        """
-        place = Path(tempfile.mkdtemp(dir=self.work, prefix=_TRIAL))
-        try:
+        """The chain's operators as a batch, on a few tuples for each executor that is not warm."""
+        with tempfile.TemporaryDirectory(dir=self.work, prefix=_TRIAL) as place:
             apart = self.spark.newSession()  # its own settings: others start queries meanwhile
-            apart.dataSource.register(LogSource)
             apart.conf.set("spark.sql.shuffle.partitions", str(executors))
-            intake = place / "intake.json"
-            write_whole(intake, json.dumps(asdict(Intake(parts=executors))))
             frames = []
             for stream in chain.inputs:
-                log = self.log(stream).sampled(place / "streams" / stream, files=executors, tuples=_TRIED)
-                if log is None:
+                sample = self.log(stream).sampled(Path(place) / f"{stream}.parquet", tuples=_TRIED)
+                if sample is None:
                     raise LookupError(f"stream '{stream}' is empty")
-                frame = self._frame(apart, log, chain, self._schemas[stream], intake)
+                tap = trial_tap(str(sample), warm)
+                each = apart.range(0, executors, 1, executors)
                 frames.append(
-                    frame.mapInArrow(trial_tap(warm), frame.schema, profile=self.profiles[chain.name])
+                    each.mapInArrow(tap, schema_of(self._schemas[stream]), profile=self.profiles[chain.name])
                 )
-            (place / "results").mkdir()
-            tried = self._transformed(chain, frames, place).mapInArrow(
-                exit_tap(str(place / "results")), REPORT_SCHEMA, profile=self.profiles[chain.name]
-            )
-            query = (
-                tried.writeStream.format("noop")
-                .outputMode(chain.output_mode)
-                .option("checkpointLocation", str(place / "checkpoint"))
-                .trigger(availableNow=True)
-                .start()
-            )
-            try:
-                query.awaitTermination(_TRIAL_S)
-            finally:
-                query.stop()
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
+            tried = self._transformed(chain, frames, Path(place))
+            exit_of_trial = exit_tap(place)
+            tried.mapInArrow(exit_of_trial, REPORT_SCHEMA, profile=self.profiles[chain.name]).collect()
 
     def _entry(self, chain: str) -> Path:
         return self.work / "entries" / chain

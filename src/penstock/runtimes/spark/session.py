@@ -67,6 +67,8 @@ def session(
         "spark.executor.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {executor_options}",
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.python.daemon.module": DAEMON,
+        # Else functions in SQL get a second daemon, beside the one for those on RDDs.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         f"spark.executorEnv.{MODULES_VARIABLE}": " ".join(modules),
         # Small messages over TCP wait 40 ms for each other (Nagle's algorithm, delayed acknowledgements).
         "spark.python.unix.domain.socket.enabled": "true",

@@ -107,15 +107,24 @@ def entries(directory: Path) -> tuple[EntryReport, ...]:
     return tuple(found)
 
 
-def trial_tap(warm: frozenset[str]) -> Tap:
-    """Lets tuples through on cold executors only, and keeps those until others have a task of their own."""
+def trial_tap(sample: str, warm: frozenset[str]) -> Tap:
+    """Gives the tuples of a file, whatever comes in, on executors that are not warm; nothing on others."""
 
     def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
-        from pyarrow import parquet
+        from penstock.runtimes.spark.log_source import tuples_in
 
-        _ = parquet.ParquetWriter  # what the exit tap will need
-        if executor_id() not in warm:
-            yield from batches
-            time.sleep(0.2)
+        for _ in batches:
+            if executor_id() not in warm:
+                yield from tuples_in(sample).to_batches()
 
     return tap
+
+
+def python_started(warm: frozenset[str]) -> Callable[[Iterator[int]], None]:
+    """A task that keeps a cold executor until others have a task of their own; nothing on others."""
+
+    def start(_: Iterator[int]) -> None:
+        if executor_id() not in warm:
+            time.sleep(0.5)
+
+    return start
