@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from penstock.control.ports import Actuator, Monitor
 from penstock.java import environment
 from penstock.runtimes.spark.attached_query import OPERATOR, ExecutorActuator, QueryMonitor
-from penstock.runtimes.spark.cluster import LocalCluster, NodeKind
+from penstock.runtimes.spark.cluster import LocalCluster
 from penstock.testing.runtime import RuntimeContract
 
 SLOW_MACHINE_S = 120.0
@@ -26,8 +26,7 @@ Runtime = tuple[QueryMonitor, ExecutorActuator]
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     work: Path = tmp_path_factory.mktemp("run")
     os.environ.update({**environment(), "SPARK_LOCAL_IP": "127.0.0.1"})
-    with LocalCluster(work=work / "cluster", kinds={"plain": NodeKind(name="plain")}) as cluster:
-        cluster.acquire("", "plain")  # beside the pool's
+    with LocalCluster(work / "cluster", room=1) as cluster:  # and one more
         spark = (
             SparkSession.builder.master(cluster.master_url)
             .config("spark.executor.cores", "1")

@@ -23,6 +23,7 @@ from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, NodeKind
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.monitor import SparkMonitor
+from penstock.runtimes.spark.nodes import nodes_for
 from penstock.runtimes.spark.running import RunningApp
 from penstock.runtimes.spark.session import session
 from penstock.testing.runtime import RuntimeContract
@@ -45,26 +46,27 @@ class Started:
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     work = tmp_path_factory.mktemp("run")
     with ExitStack() as ending:
-        yield _start(work, ending)
+        yield _start(work, ending, KINDS)
 
 
-def _start(work: Path, ending: ExitStack) -> Started:
+def _start(work: Path, ending: ExitStack, kinds: list[NodeKind]) -> Started:
     """As a live run does, with nobody who decides."""
     app = paced(pipeline("contract", SCALED, STEADY), objective=Objective(response_time_s=3))
-    kinds = [kind.name for kind in KINDS]
-    cluster = LocalCluster(work=work / "cluster", kinds={kind.name: kind for kind in KINDS})
+    names = [kind.name for kind in kinds]
+    tagged = len(kinds) > 1
+    cluster = LocalCluster(work / "cluster", room=4, tagged=tagged)
     ending.enter_context(cluster)
-    workers = {chain.name: [cluster.acquire(chain.tag, "fast")] for chain in app.chains()}
-    spark = session(app.name, cluster.master_url, most_replicas=2, work=work)
+    spark = session(app.name, cluster.master_url, work=work, tagged=tagged)
     ending.callback(spark.stop)
-    running = RunningApp(app, spark, work)
-    actuator = SparkActuator(running, spark, cluster, kinds)
-    actuator.adopt(workers)
+    running = RunningApp(app, spark, work, run="contract" if tagged else None)
+    nodes = nodes_for(cluster, spark, running, kinds)
+    actuator = SparkActuator(running, spark, nodes, names)
+    actuator.adopt({name: [nodes.acquire(name, names[-1])] for name in running.chains})
     running.summon(within_s=SLOW_MACHINE_S, check=cluster.check)
     ending.callback(running.stop)
     running.start()
     ending.callback(actuator.stop)
-    monitor = SparkMonitor(running, spark, actuator, kinds)
+    monitor = SparkMonitor(running, actuator, names)
     schedule = ByRates(Shape(3600).constant(RATE), slot_s=1.0)
     feeder = Replayer(Feed(running.log("source")), Ids(), schedule)
     ending.callback(feeder.stop)

@@ -17,7 +17,7 @@ from penstock.journal_file import read_journal
 _PROGRAM = """
 import os, sys, time
 from pathlib import Path
-from penstock.runtimes.spark.cluster import LocalCluster, NodeKind
+from penstock.runtimes.spark.cluster import LocalCluster
 from penstock.java import environment
 
 work = Path(sys.argv[1])
@@ -34,9 +34,7 @@ def until(actuator, enough):
         assert time.monotonic() < deadline, len(actuator.executors())
         time.sleep(0.5)
 
-with LocalCluster(work=work / "cluster", kinds={"plain": NodeKind(name="plain")}) as cluster:
-    for _ in range(2):
-        cluster.acquire("", "plain")
+with LocalCluster(work / "cluster", room=2) as cluster:  # and one more
     from pyspark.sql import SparkSession
     import penstock
     from penstock.domain.objective import Objective

@@ -6,23 +6,22 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from penstock import java
 from penstock.domain.errors import InputError
-from penstock.runtimes.spark.cluster import LOOPBACK, ClusterError, LocalCluster, NodeKind
+from penstock.runtimes.spark.cluster import LOOPBACK, ClusterError, LocalCluster
 
 pytestmark = pytest.mark.spark
-KINDS = {"standard": NodeKind(name="standard", slots=1)}
 
 _DRIVER = """
 import sys, time
 from pathlib import Path
-from penstock.runtimes.spark.cluster import LocalCluster, NodeKind
-cluster = LocalCluster(work=Path(sys.argv[1]), kinds={"standard": NodeKind(name="standard")}).start()
-cluster.acquire("op_a", "standard")
+from penstock.runtimes.spark.cluster import LocalCluster
+cluster = LocalCluster(Path(sys.argv[1])).start()
 print("up", flush=True)
 time.sleep(600)
 """
@@ -43,20 +42,30 @@ def gone(work: Path, within_s: float = 20) -> bool:
     return True
 
 
-def test_workers_come_and_go_and_nothing_is_left(tmp_path: Path) -> None:
-    with LocalCluster(work=tmp_path, kinds=KINDS) as cluster:
-        worker = cluster.acquire("op_a", "standard")
-        deadline = time.monotonic() + 60
-        while len((cluster.state() or {}).get("workers", [])) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        assert cluster.workers() == (worker,)
-        with pytest.raises(ClusterError, match="all 1 slots are taken"):
-            cluster.acquire("op_b", "standard")
-        with pytest.raises(InputError, match="node type 'huge': unknown; choose one of standard"):
-            cluster.acquire("op_b", "huge")
-        cluster.release(worker)
-        assert cluster.workers() == ()
+def alive(cluster: LocalCluster) -> int:
+    workers = (cluster.state() or {}).get("workers", [])
+    return sum(1 for worker in workers if worker["state"] == "ALIVE")
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_workers_come_and_go_one_that_was_killed_comes_back_and_nothing_is_left(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path) as cluster:
+        cluster.start_worker("op_a-1", cores=1, memory_mb=512, tag="op_a")
+        until(lambda: alive(cluster) == 2)
+        assert set(cluster.workers()) == {"worker", "op_a-1"}
+        cluster.stop_worker("op_a-1")
+        assert set(cluster.workers()) == {"worker"}
+        assert cluster.revive() is None
+        cluster._processes["worker"].handle.kill()
+        until(lambda: not cluster.workers())
+        assert "was started again" in (cluster.revive() or "")
+        until(lambda: alive(cluster) == 1)
     assert gone(tmp_path)
 
 
@@ -76,12 +85,12 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=rf"port {port} on {LOOPBACK}: .*in use"):
-            LocalCluster(work=tmp_path, kinds=KINDS, port=port).start()
+            LocalCluster(tmp_path, port=port).start()
 
 
 def test_a_master_that_does_not_come_up_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"the master did not start within 0\.01 s"):
-        LocalCluster(work=tmp_path, kinds=KINDS, start_timeout_s=0.01).start()
+        LocalCluster(tmp_path, start_timeout_s=0.01).start()
     assert gone(tmp_path)
 
 
@@ -91,7 +100,7 @@ def test_without_java_one_line_says_what_to_install(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     try:
         with pytest.raises(InputError, match=r"no Java 17 or newer in JAVA_HOME=.*openjdk-17-jre-headless"):
-            LocalCluster(work=tmp_path, kinds=KINDS).start()
+            LocalCluster(tmp_path).start()
     finally:
         java.java.cache_clear()
         java.command.cache_clear()

@@ -144,11 +144,27 @@ def test_node_types_that_cannot_be_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["127.0.0.1:7077", "spark://", "spark://127.0.0.1", "spark://h:99999", "yarn://h:1", "spark://h:1/x"],
+    [
+        "127.0.0.1:7077",
+        "spark://",
+        "spark://127.0.0.1",
+        "spark://h:99999",
+        "yarn://h:1",
+        "spark://h:1/x",
+        "local[*]",
+    ],
 )
-def test_what_is_no_address_of_a_master_is_refused(url: str) -> None:
+@pytest.mark.parametrize("ours", [False, True])
+def test_what_is_no_address_of_a_master_is_refused(url: str, ours: bool) -> None:
     with pytest.raises(InputError, match="master"):
-        check_master(url)
+        check_master(url, ours=ours)
+
+
+@pytest.mark.parametrize("url", ["yarn", "k8s://https://h:6443"])
+def test_masters_that_spark_finds_by_itself_serve_unless_workers_of_ours_must_join_them(url: str) -> None:
+    check_master(url, ours=False)
+    with pytest.raises(InputError, match="not a standalone master"):
+        check_master(url, ours=True)
 
 
 def test_a_master_that_does_not_answer_is_named() -> None:
@@ -156,4 +172,4 @@ def test_a_master_that_does_not_answer_is_named() -> None:
         probe.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         url = f"spark://127.0.0.1:{probe.getsockname()[1]}"
         with pytest.raises(ClusterError, match=rf"master {url}: does not answer: Connection refused"):
-            check_master(url)
+            check_master(url, ours=False)

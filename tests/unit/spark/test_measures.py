@@ -10,7 +10,7 @@ from penstock.runtimes.spark.taps import EntryReport, TaskReport, entries, entry
 
 
 def task(busy_s: float) -> TaskReport:
-    return TaskReport(file="f", tuples=1, host="h", began_s=10.0, ended_s=10.0 + busy_s)
+    return TaskReport(file="f", tuples=1, executor="h", began_s=10.0, ended_s=10.0 + busy_s)
 
 
 def test_response_times_are_weighted_by_tuples() -> None:
@@ -53,15 +53,15 @@ def test_mean_and_variance_of_service_times_are_recovered_from_tasks(one_stage: 
     assert found.variance_s2 == pytest.approx(scv * mean**2, rel=0.08)
 
 
-def on(host: str, busy_s: float) -> EntryReport:
-    return EntryReport(host=host, busy_s=busy_s)
+def on(executor: str, busy_s: float) -> EntryReport:
+    return EntryReport(executor=executor, busy_s=busy_s)
 
 
 def test_a_replica_is_as_busy_as_its_load_whatever_the_batches_begin_and_end_with() -> None:
     """100 tuples/s of 4 ms on two nodes, in micro-batches of 1 and of 5 s: .2 each, by the law."""
     for period_s in (1.0, 5.0):
         share_s = 100 * period_s * 0.004 / 2
-        tasks = [on(host, share_s) for _ in range(6) for host in ("a", "b")]
+        tasks = [on(one, share_s) for _ in range(6) for one in ("a", "b")]
         found = busy_shares(["b", "a"], tasks, began_s=50.0, ended_s=50.0 + 6 * period_s)
         assert found == pytest.approx((0.2, 0.2))
 

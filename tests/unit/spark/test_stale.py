@@ -18,9 +18,9 @@ from penstock.domain.observation import ApplicationObservation, OperatorObservat
 from penstock.domain.request import ScaleOut
 from penstock.runtimes.spark import attached_query, monitor
 from penstock.runtimes.spark.attached_query import ExecutorActuator, QueryMonitor
-from penstock.runtimes.spark.cluster import Worker
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.monitor import SparkMonitor
+from penstock.runtimes.spark.nodes import Node
 from penstock.runtimes.spark.running import BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import LogFile
 from penstock.runtimes.spark.taps import TaskReport
@@ -29,10 +29,7 @@ from penstock.runtimes.spark.topology import App
 INTERVAL_S = 5.0
 SAFETY = SafetySettings(interval_s=INTERVAL_S)  # so three intervals are too old: 15 s
 ONE_TYPE = (NodeType(name="standard", speedup=1.0, price=1.0),)
-FIRST, SECOND = (
-    Worker(name=f"{name}-1", tag=f"op_{name}", kind="standard", host=host)
-    for name, host in (("first", "127.0.1.1"), ("second", "127.0.1.2"))
-)
+FIRST, SECOND = (Node(name=f"{name}-1", chain=name, kind="standard") for name in ("first", "second"))
 
 
 def vetoes(seen: ApplicationObservation, operator: str) -> list[str]:
@@ -65,11 +62,13 @@ class Pipeline:
         app.sink("sink", app.operator("second", lambda frame: frame, first))
         spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
         self.running = RunningApp(app, spark, self.work)
-        workers = {"first": (FIRST,), "second": (SECOND,)}
-        actuator: Any = SimpleNamespace(workers=workers.__getitem__, reconfiguring=())
-        for worker in (FIRST, SECOND):
-            self.there[worker.host] = Executor(id=worker.name, host=worker.host, busy_s=0.0, tasks=1)
-        self.monitor = SparkMonitor(self.running, spark, actuator, ["standard"])
+        nodes = {"first": (FIRST,), "second": (SECOND,)}
+        actuator: Any = SimpleNamespace(
+            nodes=nodes.__getitem__, executors=lambda: self.there, reconfiguring=()
+        )
+        for node in (FIRST, SECOND):
+            self.there[node.name] = Executor(id=node.name, host="h", profile=0, busy_s=0.0, tasks=1)
+        self.monitor = SparkMonitor(self.running, actuator, ["standard"])
 
     def arrive(self, tuples: int) -> None:
         now_s, self.epoch = self.clock.now_s, self.epoch + 1
@@ -83,7 +82,7 @@ class Pipeline:
     def finish(self, *, reached: int, took_s: float = 1.0) -> None:
         """A micro-batch of the first operator ends, having read the source up to this batch."""
         now_s = self.clock.now_s
-        task = TaskReport(file="f", tuples=1, host=FIRST.host, began_s=now_s - took_s, ended_s=now_s)
+        task = TaskReport(file="f", tuples=1, executor=FIRST.name, began_s=now_s - took_s, ended_s=now_s)
         self.running.measurements.add(
             BatchReport(
                 chain="first",
@@ -113,10 +112,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    made = Pipeline(tmp_path, clock)
-    monkeypatch.setattr(monitor, "executors", lambda spark: made.there)
-    return made
+def pipeline(tmp_path: Path, clock: Clock) -> Pipeline:
+    return Pipeline(tmp_path, clock)
 
 
 def one(seen: ApplicationObservation, operator: str) -> OperatorObservation:
@@ -175,7 +172,7 @@ def test_an_operator_that_was_never_measured_is_as_old_as_the_monitor(pipeline: 
 
 
 def test_without_an_executor_nothing_to_do_is_no_measurement(pipeline: Pipeline) -> None:
-    del pipeline.there[FIRST.host]
+    del pipeline.there[FIRST.name]
     assert ages(pipeline.after(20)) == {"first": 20, "second": 0}
 
 
@@ -207,7 +204,7 @@ def attached(query: Query, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Que
     monkeypatch.setattr(
         attached_query,
         "executors",
-        lambda spark, **_: {"1": Executor(id="1", host="h", busy_s=7.0, tasks=3)},
+        lambda spark, **_: {"1": Executor(id="1", host="h", profile=0, busy_s=7.0, tasks=3)},
     )
     nobody: Any = None
     stands_for: Any = query

@@ -1,0 +1,123 @@
+"""Which executor belongs to which node, without Spark."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from penstock.domain.errors import InputError
+from penstock.runtimes.spark import nodes
+from penstock.runtimes.spark.cluster import ClusterError, NodeKind
+from penstock.runtimes.spark.executors import Executor
+from penstock.runtimes.spark.nodes import ProfileNodes
+
+PROFILES = {"parse": 1, "count": 2}
+
+
+@dataclass
+class Spark:
+    """Starts and ends executors when told so, and remembers what it was asked for."""
+
+    there: dict[str, Executor] = field(default_factory=dict)
+    wanted: dict[int, int] = field(default_factory=dict)
+    sent_away: list[str] = field(default_factory=list)
+    killed: list[str] = field(default_factory=list)
+
+    def add(self, profile: str) -> int:
+        return PROFILES[profile]
+
+    def ask(self, profile: int, executors: int) -> None:
+        self.wanted[profile] = executors
+
+    def send_away(self, executor: str, profile: int) -> None:
+        self.sent_away.append(executor)
+
+    def kill(self, executor: str) -> None:
+        self.killed.append(executor)
+
+    def serve_default(self) -> None: ...
+
+    def starts(self, executor: str, profile: int) -> None:
+        self.there[executor] = Executor(id=executor, host="h", profile=profile, busy_s=0.0, tasks=0)
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
+    made = Spark()
+    monkeypatch.setattr(nodes, "executors", lambda _: made.there)
+    return made
+
+
+@pytest.fixture
+def supply(spark: Spark) -> ProfileNodes:
+    session: Any = None
+    allocation: Any = spark
+    profiles: Any = {name: name for name in PROFILES}
+    return ProfileNodes(session, allocation, profiles, NodeKind(name="standard", slots=3))
+
+
+def ids(supply: ProfileNodes) -> dict[str, str | None]:
+    return {name: None if found is None else found.id for name, found in supply.executors().items()}
+
+
+def test_a_node_gets_the_first_executor_of_its_profile_that_nobody_has(
+    supply: ProfileNodes, spark: Spark
+) -> None:
+    supply.acquire("parse", "standard")
+    supply.acquire("count", "standard")
+    supply.acquire("parse", "standard")
+    assert spark.wanted == {1: 2, 2: 1}
+    assert ids(supply) == {"parse-1": None, "count-2": None, "parse-3": None}
+    spark.starts("10", 1)
+    spark.starts("9", 1)
+    assert ids(supply) == {"parse-1": "9", "count-2": None, "parse-3": "10"}
+    spark.starts("11", 1)  # one too many belongs to nobody
+    spark.starts("12", 2)
+    assert ids(supply) == {"parse-1": "9", "count-2": "12", "parse-3": "10"}
+
+
+def test_a_node_whose_executor_died_is_gone_and_the_replacement_serves_the_repair(
+    supply: ProfileNodes, spark: Spark
+) -> None:
+    lost = supply.acquire("parse", "standard")
+    spark.starts("1", 1)
+    assert ids(supply) == {"parse-1": "1"}
+    del spark.there["1"]
+    assert ids(supply) == {}
+    spark.starts("2", 1)  # Spark replaces it by itself
+    assert ids(supply) == {}
+    supply.acquire("parse", "standard")
+    supply.release(lost)
+    assert spark.wanted == {1: 1}
+    assert spark.killed == []
+    assert ids(supply) == {"parse-2": "2"}
+
+
+def test_a_node_on_its_way_out_is_wanted_no_more_and_has_its_executor_until_that_left(
+    supply: ProfileNodes, spark: Spark
+) -> None:
+    stays, leaves = supply.acquire("parse", "standard"), supply.acquire("parse", "standard")
+    spark.starts("1", 1)
+    spark.starts("2", 1)
+    assert ids(supply) == {"parse-1": "1", "parse-2": "2"}
+    supply.drain(leaves)
+    supply.drain(leaves)
+    assert spark.sent_away == ["2"]
+    assert ids(supply) == {"parse-1": "1", "parse-2": "2"}
+    supply.acquire("parse", "standard")
+    assert spark.wanted == {1: 2}
+    del spark.there["2"]
+    supply.release(leaves)
+    assert spark.killed == []
+    supply.release(stays)
+    assert spark.killed == ["1"]  # whatever ran on it
+    assert spark.wanted == {1: 1}
+
+
+def test_there_is_no_room_for_more_than_the_slots_and_no_other_type(supply: ProfileNodes) -> None:
+    for _ in range(3):
+        supply.acquire("parse", "standard")
+    with pytest.raises(ClusterError, match="all 3 slots are taken"):
+        supply.acquire("count", "standard")
+    with pytest.raises(InputError, match="node type 'huge': unknown; choose one of standard"):
+        supply.acquire("count", "huge")
