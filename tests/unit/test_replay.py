@@ -69,6 +69,8 @@ def test_recorded_times_are_divided_by_the_acceleration() -> None:
 def test_load_shapes() -> None:
     assert Shape(3).constant(5).rates.tolist() == [5, 5, 5]
     assert Shape(5).step(10, 20, begin=1, end=3).rates.tolist() == [10, 20, 20, 10, 10]
+    ramp = Shape(20).ramp(10, 40).rates.tolist()
+    assert ramp == [10] * 5 + [20, 30] + [40] * 5 + [30, 20] + [10] * 6
     assert Shape(5).sine(10, 30, period=4).rates.tolist() == pytest.approx([10, 20, 30, 20, 10])
 
 

@@ -1,20 +1,17 @@
 """`penstock run`: an application on Spark, under control."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli import options, policy_options, screen
+from penstock.cli import live_view, options, policy_options, screen
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from penstock.control.spec import Manager
-    from penstock.live.record import Interval, Summary
-    from penstock.live.run import LiveRun
 
 _USUAL, _USUAL_TUNED = "objective", "ql-pds-plus"  # policies of operators, where none is named
 
@@ -83,6 +80,15 @@ def run(
     ] = 300.0,
     advise: Annotated[bool, typer.Option("--advise", help="Decide and explain, but change nothing.")] = False,
     replicas: Annotated[int, typer.Option("--replicas", help="Replicas every operator starts with.")] = 1,
+    spares: Annotated[
+        int,
+        typer.Option(
+            "--spares",
+            min=0,
+            help="Warm executors of every operator that wait to become replicas: a replica then works within "
+            "two seconds. They count as replicas in the cost.",
+        ),
+    ] = 0,
     max_replicas: Annotated[
         int, typer.Option("--max-replicas", min=1, help="Most replicas an operator may have.")
     ] = 3,
@@ -147,6 +153,7 @@ def run(
     from penstock.apps.feeding.load import Load
     from penstock.apps.registry import load_application
     from penstock.domain.objective import Objective
+    from penstock.live.fixed_replicas import would_have_done
     from penstock.live.run import LiveRun, RunError
     from penstock.live.settings import LiveSettings, controller_for, node_kinds
     from penstock.reconfigure.method import Method
@@ -197,6 +204,7 @@ def run(
         until_done=until_done or minutes is None,
         trigger_s=trigger,
         replicas=replicas,
+        spares=spares,
         retune_s=retune_every,
         master=master,
         force_scaling=force_scaling,
@@ -215,20 +223,24 @@ def run(
     )
     live = LiveRun(app, controller, asked, entry.feeder(what))
     try:
-        summary = _watched(live)
+        summary = live_view.watched(live)
     except (ClusterError, RunError) as problem:
         screen.complain(problem)
         raise typer.Exit(1) from problem
     results = out / "results"
     results.mkdir(parents=True, exist_ok=True)
     said = entry.results(app, live.work, results)
-    write_whole(out / "report.html", _page(live, summary, name))
-    write_whole(finished, screen.json_text(summary.as_json()))
+    fixed = would_have_done(controller.application, live.intervals, controller.node_types, live.objective_s)
+    verdict = live_view.verdict(summary, live.objective_s, fixed)
+    write_whole(out / "report.html", live_view.page(live, summary, name, fixed))
+    told = {**summary.as_json(), "verdict": verdict, "fixed": {n: asdict(one) for n, one in fixed.items()}}
+    write_whole(finished, screen.json_text(told))
     if json_output:
-        screen.print_json(summary.as_json())
+        screen.print_json(told)
         return
-    screen.print_table(("", name), _cells(summary))
-    screen.out.print(f"{said}; run folder: {out}")
+    live_view.print_summary(name, summary, fixed)
+    screen.out.print(f"{said}; report: {out / 'report.html'}")
+    screen.out.print(verdict)
 
 
 def _check_matters(context: typer.Context, above: "Manager", *, follows_rates: bool) -> None:
@@ -250,92 +262,3 @@ def _usual_policy(application_policy: str) -> str:
 
     tunes = policy_options.loaded(Level.APPLICATION, application_policy).traits.tunes
     return _USUAL_TUNED if tunes else _USUAL
-
-
-def _watched(live: "LiveRun") -> "Summary":
-    from rich.live import Live
-
-    if not screen.err.is_terminal:
-        return live.run()
-    with Live(console=screen.err, refresh_per_second=2, transient=True) as view:
-        live.on_status = view.update
-        live.on_interval = lambda interval: view.update(_view(interval, live))
-        return live.run()
-
-
-def _view(interval: "Interval", live: "LiveRun") -> "Table":
-    """What is going on: rates, response time against the objective, replicas, decisions and why."""
-    from rich.table import Table
-
-    seen = interval.seen
-    response = "-" if seen.response_time_s is None else f"{seen.response_time_s:.1f} s"
-    table = Table(
-        title=f"{seen.at_s - live.began_s:.0f} s   response {response} (objective {live.objective_s:g} s)",
-        title_justify="left",
-    )
-    for column in ("operator", "replicas", "tuples/s", "response", "utilisation", "backlog"):
-        table.add_column(column, justify="left" if column == "operator" else "right")
-    for one in seen.operators:
-        table.add_row(
-            one.operator,
-            str(one.replicas.total),
-            *(
-                "-" if value is None else f"{value:.{digits}f}"
-                for value, digits in (
-                    (one.arrival_rate, 0),
-                    (one.response_time_s, 1),
-                    (one.utilisation, 2),
-                    (one.backlog, 0),
-                )
-            ),
-        )
-    table.caption = "\n".join((*interval.changed, *interval.reasons)[:6])
-    return table
-
-
-def _page(live: "LiveRun", summary: "Summary", name: str) -> str:
-    from penstock.live.record import row
-    from penstock.reports.live_run import live_page
-
-    def moment(at_s: float | None) -> str:
-        return "-" if at_s is None else f"{at_s - live.began_s:.1f}"
-
-    return live_page(
-        title=f"{name} under {summary.policy}",
-        setting=f"On Spark, {summary.seconds:.0f} s; response time at most {live.objective_s:g} s.",
-        figures=_cells(summary),
-        rows=[row(interval, live.began_s) for interval in live.intervals],
-        objective_s=live.objective_s,
-        changes=[
-            (
-                record.operator,
-                moment(record.granted_at_s),
-                moment(record.node_ready_at_s),
-                moment(record.first_task_at_s),
-                moment(record.ended_at_s),
-                f"{record.downtime_s:.1f}",
-                record.outcome.value,
-            )
-            for record in live.records
-        ],
-    )
-
-
-def _cells(summary: "Summary") -> list[tuple[str, str]]:
-    def seconds(value: float | None) -> str:
-        return "-" if value is None else f"{value:.2f} s"
-
-    late = "-" if summary.violations_pct is None else f"{summary.violations_pct:.1f} % of intervals"
-    return [
-        ("tuples", f"{summary.tuples:,} in {summary.seconds:.0f} s"),
-        *([("still waiting at the end", f"{summary.unfinished:,}")] if summary.unfinished else []),
-        ("violations", late),
-        ("response time p50", seconds(summary.response_time_p50_s)),
-        ("response time p95", seconds(summary.response_time_p95_s)),
-        ("response time p99", seconds(summary.response_time_p99_s)),
-        ("replicas (mean)", f"{summary.average_replicas:.2f}"),
-        ("replica-seconds", f"{summary.replica_seconds:.0f}"),
-        ("cost", f"{summary.cost:.3f}"),
-        ("reconfigurations", str(summary.reconfigurations)),
-        ("downtime", f"{summary.downtime_pct:.1f} %"),
-    ]

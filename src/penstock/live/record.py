@@ -17,6 +17,7 @@ class Interval:
     seen: ApplicationObservation
     reasons: tuple[str, ...]  # of what was decided or vetoed
     changed: tuple[str, ...]  # what was started
+    spares: int = 0  # executors that waited to become replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ def summary(
     for interval in intervals:
         length_s = max(interval.seen.at_s - before_s, 0.0)
         before_s = interval.seen.at_s
+        replica_s += interval.spares * length_s
+        cost += interval.spares * node_types[0].price * length_s / 3600
         for operator in interval.seen.operators:
             replica_s += operator.replicas.total * length_s
             prices = zip(operator.replicas.counts, node_types, strict=True)

@@ -31,6 +31,7 @@ from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.nodes import nodes_for
 from penstock.runtimes.spark.running import RunningApp
 from penstock.runtimes.spark.session import session
+from penstock.runtimes.spark.spares import SpareNodes
 from penstock.runtimes.spark.topology import App, Chain
 
 if TYPE_CHECKING:
@@ -139,6 +140,9 @@ class LiveRun:
         running = RunningApp(self.app, spark, self.work, trigger_s=settings.trigger_s, run=run)
         names = [kind.name for kind in settings.kinds]
         nodes = nodes_for(cluster, spark, running, settings.kinds)
+        spares = None
+        if settings.spares:
+            nodes = spares = SpareNodes(nodes, running, spares=settings.spares, kind=names[0])
 
         def ended(record: Record) -> None:
             self.records.append(record)
@@ -164,6 +168,8 @@ class LiveRun:
 
         def look_after() -> None:
             actuator.poll()
+            if spares is not None and not actuator.reconfiguring:
+                spares.refill()
             self._look_after(running, cluster, actuator, journal)
             if feeder.problem is not None:
                 raise RunError(f"feeding stopped: {feeder.problem}")
@@ -172,6 +178,8 @@ class LiveRun:
             interval = control.round(seeing, acting)
             if isinstance(acting, ForcedScaling):
                 interval = replace(interval, changed=changes_of(acting.done))
+            if spares is not None:
+                interval = replace(interval, spares=spares.waiting)
             self.response_times += monitor.finished()
             self.intervals.append(interval)
             self.on_interval(interval)

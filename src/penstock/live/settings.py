@@ -35,6 +35,7 @@ class LiveSettings:
     trigger_s: float = 0.2  # a micro-batch begins that often at most
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
     replicas: int = 1  # every chain starts with
+    spares: int = 0  # warm executors of every chain that wait to become replicas
     replicas_of: Mapping[str, int] = field(default_factory=dict)  # other numbers for some chains
     label: str = ""  # what the run is called in tables; who decides if left out
     retune_s: float = 300.0  # a manager that tunes: from one tuning to looking whether another is needed
@@ -55,6 +56,10 @@ class LiveSettings:
         for count in (self.replicas, *self.replicas_of.values()):
             if count < 1:
                 raise InputError(f"replicas={count}; at least one replica must run")
+        if self.spares < 0:
+            raise InputError(f"spares={self.spares}; it cannot be negative")
+        if self.spares and len(self.kinds) > 1:
+            raise InputError("spares and several node types: nobody knows which type the next replica has")
         if not self.kinds:
             raise InputError("no node types; at least one is needed")
 

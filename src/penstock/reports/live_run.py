@@ -16,16 +16,28 @@ def live_page(
     *,
     title: str,
     setting: str,
+    verdict: str,
     figures: Sequence[tuple[str, str]],
+    fixed: tuple[Sequence[str], Sequence[Sequence[str]]],
     rows: Sequence[Row],
     objective_s: float,
     changes: Sequence[Sequence[str]],
 ) -> str:
     page = Page(title, setting)
-    page.table(("", ""), figures)
+    page.paragraph(verdict)
     if rows:
         page.heading("Load, response time and replicas")
         page.plot(over_time(rows, objective_s))
+    page.heading("In figures")
+    page.table(("", ""), figures)
+    header, beside = fixed
+    if len(beside) > 1:
+        page.heading("Beside a fixed number of replicas")
+        page.paragraph(
+            "What the replicas that the peak of this load needs, or its mean, would have done from beginning "
+            "to end: not measured, but worked out with the times that the micro-batches of this run took."
+        )
+        page.table(header, beside)
     page.heading("Reconfigurations")
     if changes:
         header = ("operator", "granted (s)", "node ready", "first task", "ended", "downtime (s)", "outcome")

@@ -8,7 +8,7 @@ from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 
-SHAPES = ("step", "sine", "constant")
+SHAPES = ("step", "ramp", "sine", "constant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,8 @@ class Load:
         match self.shape:
             case "constant":
                 return slots.constant(self.low)
+            case "ramp":
+                return slots.ramp(self.low, self.high)
             case "sine":
                 return slots.sine(self.low, self.high, period=slots.slots)
             case _:

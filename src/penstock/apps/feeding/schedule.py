@@ -91,6 +91,12 @@ class Shape:
         rates[begin:end] = high
         return Trace("step", rates)
 
+    def ramp(self, low: float, high: float) -> Trace:
+        """`low` for a fifth, rising for 15 %, `high` for a fifth, falling as long, and `low` again."""
+        marks = self.slots * np.array([0.0, 0.2, 0.35, 0.55, 0.7, 1.0])
+        rates = np.interp(np.arange(self.slots), marks, [low, low, high, high, low, low])
+        return Trace("ramp", rates)
+
     def sine(self, low: float, high: float, *, period: float) -> Trace:
         """Between `low` and `high`, from low to low in `period` slots."""
         if not period > 0:

@@ -174,7 +174,10 @@ class SparkActuator:
             elif there[node.name] is not None:
                 del hands.tickets[ticket]
                 hands.nodes[node.name] = node
-                self._try_out(hands, there)
+                if self._nodes.is_warm(node):
+                    hands.warm.add(node.name)
+                else:
+                    self._try_out(hands, there)
                 events.append(NodeReady(ticket=ticket, replica=self._replica(node), at_s=now))
         for replica, node in list(hands.nodes.items()):
             executor = there.get(node.name)

@@ -46,6 +46,9 @@ class Nodes(Protocol):
     def executors(self) -> Mapping[str, Executor | None]:
         """The executor of every node that lives, by the node's name; None for one that has none yet."""
 
+    def is_warm(self, node: Node) -> bool:
+        """Whether its executor has tried its chain's work already."""
+
 
 def nodes_for(
     cluster: LocalCluster, spark: "SparkSession", running: "RunningApp", kinds: Sequence[NodeKind]
@@ -120,6 +123,9 @@ class ProfileNodes:
                     found[name] = there[held.executor]
             return found
 
+    def is_warm(self, node: Node) -> bool:
+        return False
+
     def _ask(self, chain: str) -> None:
         """One that died is among those wanted until it is released: Spark replaces it by itself."""
         wanted = sum(1 for one in self._held.values() if one.node.chain == chain and not one.leaving)
@@ -173,6 +179,9 @@ class TaggedNodes:
             for name, host in self.cluster.workers().items()
             if name in list(self._held)  # nodes are released by other threads
         }
+
+    def is_warm(self, node: Node) -> bool:
+        return False
 
 
 def _check_room(kind: str, offered: Sequence[NodeKind], held: Iterable[Node]) -> NodeKind:

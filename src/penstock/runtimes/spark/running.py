@@ -30,6 +30,7 @@ from penstock.runtimes.spark.taps import (
     entries,
     entry_tap,
     exit_tap,
+    held_until,
     python_started,
     report_of,
     trial_tap,
@@ -165,6 +166,14 @@ class RunningApp:
             self._try_out(self.chains[name], executors, warm)
         if profile is not None:
             held.join()
+
+    def hold(self, name: str, executors: int, executor: str, free: Path) -> None:
+        """Keep one executor of a chain from all work until this file appears."""
+        profile = self.profiles[name]
+        held = free.with_suffix(".held")
+        while profile is not None and not (held.exists() or free.exists()):
+            tasks = self.spark.sparkContext.parallelize(range(executors), executors).withResources(profile)
+            tasks.foreachPartition(held_until(executor, str(free), str(held)))
 
     def served(self, chain: str, executor: str) -> bool:
         """Whether an executor has processed tuples for this chain."""

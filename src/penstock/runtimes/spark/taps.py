@@ -11,7 +11,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,10 +120,22 @@ def trial_tap(sample: str, warm: frozenset[str]) -> Tap:
     return tap
 
 
-def python_started(warm: frozenset[str]) -> Callable[[Iterator[int]], None]:
+def held_until(executor: str, free: str, held: str) -> Callable[[Iterable[int]], None]:
+    """A task that keeps this executor until a file appears; nothing on others."""
+
+    def hold(_: Iterable[int]) -> None:
+        if executor_id() == executor:
+            Path(held).touch()
+            while not Path(free).exists():
+                time.sleep(0.05)
+
+    return hold
+
+
+def python_started(warm: frozenset[str]) -> Callable[[Iterable[int]], None]:
     """A task that keeps a cold executor until others have a task of their own; nothing on others."""
 
-    def start(_: Iterator[int]) -> None:
+    def start(_: Iterable[int]) -> None:
         if executor_id() not in warm:
             time.sleep(0.5)
 

@@ -1,0 +1,154 @@
+"""What a fixed number of replicas would have done under the load of a run.
+
+Not measured but worked out, with the model of micro-batches (`perf/micro_batch.py`) that this very run
+calibrates: as many replicas as the peak of the load needs, or its mean, from the first to the last minute.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from penstock.domain.application import Application
+from penstock.domain.infrastructure import NodeType
+from penstock.live.record import Interval
+from penstock.perf.micro_batch import Batch, MicroBatches, calibrated
+from penstock.runtimes.spark.measures import waits
+
+
+class Moved(NamedTuple):
+    """Tuples that came to an operator together."""
+
+    at_s: float
+    entered_s: float  # the application
+    tuples: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """One number of replicas for every operator, and what came of it."""
+
+    replicas: Mapping[str, int]
+    violations_pct: float
+    response_time_p50_s: float | None
+    response_time_p95_s: float | None
+    replica_seconds: float
+
+
+def would_have_done(
+    graph: Application, intervals: Sequence[Interval], node_types: Sequence[NodeType], objective_s: float
+) -> dict[str, Fixed]:
+    """For the peak of the load and for its mean; nothing where the run has not measured every operator."""
+    models = models_of(intervals, node_types)
+    rates = [interval.seen.source_rate for interval in intervals if interval.seen.source_rate is not None]
+    if set(models) != {one.name for one in graph.operators} or not rates:
+        return {}
+    return {
+        name: _run(graph, models, replicas_at(graph, models, rate, objective_s), intervals, objective_s)
+        for name, rate in (("static peak", max(rates)), ("static mean", sum(rates) / len(rates)))
+    }
+
+
+def models_of(intervals: Sequence[Interval], node_types: Sequence[NodeType]) -> dict[str, MicroBatches]:
+    """What the micro-batches of every operator took in this run."""
+    batches: dict[str, list[Batch]] = {}
+    service: dict[str, float] = {}
+    for interval in intervals:
+        for one in interval.seen.operators:
+            if one.batch_s is not None and one.batch_tuples:
+                speed = sum(n * kind.speedup for n, kind in zip(one.replicas.counts, node_types, strict=True))
+                batches.setdefault(one.operator, []).append(Batch(one.batch_tuples, speed, one.batch_s))
+            if one.service_time_s is not None:
+                service[one.operator] = one.service_time_s
+    found = {name: calibrated(those).model(tuple_s=service.get(name)) for name, those in batches.items()}
+    return {name: model for name, model in found.items() if model is not None}
+
+
+def replicas_at(
+    graph: Application, models: Mapping[str, MicroBatches], rate: float, objective_s: float
+) -> dict[str, int]:
+    """The fewest predicted to keep the slowest path inside at this load, one by one where it helps most."""
+    replicas = {one.name: 1 for one in graph.operators}
+
+    def response_s(of: Mapping[str, int]) -> float:
+        return max(
+            sum(models[name].response_time_s(rate, of[name]) for name in path if name in of)
+            for path in graph.paths
+        )
+
+    while response_s(replicas) > objective_s:
+        more = [
+            {**replicas, one.name: replicas[one.name] + 1}
+            for one in graph.operators
+            if replicas[one.name] < one.max_replicas
+        ]
+        if not more:
+            break
+        # Where several are overloaded, none helps alone: then the most loaded one.
+        replicas = min(more, key=lambda of: (response_s(of), _load(models, of, rate)))
+    return replicas
+
+
+def _load(models: Mapping[str, MicroBatches], replicas: Mapping[str, int], rate: float) -> float:
+    return sum((models[name].tuple_s * rate / count) ** 2 for name, count in replicas.items())
+
+
+def through(model: MicroBatches, replicas: int, arriving: Sequence[Moved]) -> list[Moved]:
+    """One micro-batch after another, each with all that has come by the time it begins."""
+    left: list[Moved] = []
+    waiting = sorted(arriving)
+    free_s, begins_s, next_one = -inf, -inf, 0
+    while next_one < len(waiting):
+        begins_s = max(free_s, waiting[next_one].at_s, begins_s + model.trigger_s)
+        last = next_one
+        while last < len(waiting) and waiting[last].at_s <= begins_s:
+            last += 1
+        taken = waiting[next_one:last]
+        free_s = begins_s + model.fixed_s + model.tuple_s * sum(one.tuples for one in taken) / replicas
+        left += [one._replace(at_s=free_s) for one in taken]
+        next_one = last
+    return left
+
+
+def _run(
+    graph: Application,
+    models: Mapping[str, MicroBatches],
+    replicas: Mapping[str, int],
+    intervals: Sequence[Interval],
+    objective_s: float,
+) -> Fixed:
+    """Load that came in an interval came in five parts, evenly."""
+    edges = [interval.seen.at_s for interval in intervals]
+    begins = [edges[0] - (edges[1] - edges[0]) if len(edges) > 1 else edges[0] - 1.0, *edges[:-1]]
+    entering: list[Moved] = []
+    for begin_s, end_s, interval in zip(begins, edges, intervals, strict=True):
+        step_s = (end_s - begin_s) / 5
+        for part in range(5):
+            at_s = begin_s + (part + 0.5) * step_s
+            entering.append(Moved(at_s, at_s, (interval.seen.source_rate or 0.0) * step_s))
+    streams: dict[str, list[Moved]] = {source.name: entering for source in graph.sources}
+    for one in graph.in_order:
+        arriving = [moved for origin in graph.upstream(one.name) for moved in streams[origin]]
+        streams[one.name] = through(models[one.name], replicas[one.name], arriving)
+    ended = [
+        moved for sink in graph.sinks for origin in graph.upstream(sink.name) for moved in streams[origin]
+    ]
+    late = [_late(ended, begin_s, end_s, objective_s) for begin_s, end_s in zip(begins, edges, strict=True)]
+    overall = waits((one.at_s, ((one.entered_s, round(one.tuples)),)) for one in ended)
+    return Fixed(
+        replicas=replicas,
+        violations_pct=100 * sum(late) / len(late),
+        response_time_p50_s=overall.p50_s,
+        response_time_p95_s=overall.p95_s,
+        replica_seconds=sum(replicas.values()) * (edges[-1] - begins[0]),
+    )
+
+
+def _late(ended: Sequence[Moved], begin_s: float, end_s: float, objective_s: float) -> bool:
+    """As a measured interval is judged: the mean of what came out, else the oldest that is still inside."""
+    out = [one for one in ended if begin_s < one.at_s <= end_s and one.tuples]
+    if out:
+        total = sum(one.tuples for one in out)
+        return sum((one.at_s - one.entered_s) * one.tuples for one in out) / total > objective_s
+    inside = [one.entered_s for one in ended if one.entered_s < end_s < one.at_s and one.tuples]
+    return bool(inside) and end_s - min(inside) > objective_s

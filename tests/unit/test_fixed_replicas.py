@@ -1,0 +1,131 @@
+"""What a fixed number of replicas would have done: against the closed form of the micro-batch model."""
+
+import pytest
+
+from penstock.cli.live_view import verdict
+from penstock.domain.application import Application, Operator, pipeline
+from penstock.domain.deployment import Replicas
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.live.fixed_replicas import Moved, models_of, replicas_at, through, would_have_done
+from penstock.live.record import Interval, summary
+from penstock.perf.micro_batch import MicroBatches
+
+TYPES = (NodeType(name="standard", speedup=1.0, price=1.0),)
+LOOKUP = MicroBatches(fixed_s=0.4, tuple_s=0.02)
+SCORE = MicroBatches(fixed_s=0.2, tuple_s=0.004)
+
+
+def graph(max_replicas: int = 6) -> Application:
+    return pipeline(
+        "lookups",
+        Operator(name="lookup", service_time_s=0.02, max_replicas=max_replicas),
+        Operator(name="score", service_time_s=0.004, max_replicas=max_replicas),
+    )
+
+
+def interval(at_s: float, rate: float, lookups: int) -> Interval:
+    """As measured where batches take what the models say."""
+
+    def operator(name: str, model: MicroBatches, replicas: int) -> OperatorObservation:
+        batch_s = model.batch_s(rate, replicas)
+        return OperatorObservation(
+            operator=name,
+            at_s=at_s,
+            replicas=Replicas((replicas,)),
+            arrival_rate=rate,
+            response_time_s=1.5 * batch_s,
+            utilisation=None,
+            batch_s=batch_s,
+            batch_tuples=rate * batch_s,
+        )
+
+    operators = (operator("lookup", LOOKUP, lookups), operator("score", SCORE, 1))
+    return Interval(
+        seen=ApplicationObservation(
+            at_s=at_s,
+            response_time_s=sum(one.response_time_s or 0.0 for one in operators),
+            operators=operators,
+            source_rate=rate,
+        ),
+        reasons=(),
+        changed=(),
+    )
+
+
+def a_run() -> list[Interval]:
+    """Two minutes at 20 tuples/s, two at 120, two at 20."""
+    return [
+        interval(5.0 * (number + 1), 120.0 if 24 <= number < 48 else 20.0, 4 if 24 <= number < 48 else 1)
+        for number in range(72)
+    ]
+
+
+@pytest.mark.parametrize(("rate", "replicas"), [(20.0, 1), (40.0, 2), (120.0, 4)])
+def test_batches_settle_where_the_closed_form_says(rate: float, replicas: int) -> None:
+    arriving = [Moved(at, at, rate * 0.01) for at in (number * 0.01 for number in range(6000))]
+    left = [one for one in through(LOOKUP, replicas, arriving) if one.entered_s > 20]
+    mean = sum(one.at_s - one.entered_s for one in left) / len(left)
+    assert mean == pytest.approx(LOOKUP.response_time_s(rate, replicas), rel=0.02)
+
+
+def test_the_models_are_those_of_the_batches() -> None:
+    found = models_of(a_run(), TYPES)
+    for name, model in (("lookup", LOOKUP), ("score", SCORE)):
+        assert found[name].fixed_s == pytest.approx(model.fixed_s, rel=1e-6)
+        assert found[name].tuple_s == pytest.approx(model.tuple_s, rel=1e-6)
+
+
+def test_the_fewest_replicas_that_keep_the_path_inside_and_no_more_than_there_may_be() -> None:
+    models = {"lookup": LOOKUP, "score": SCORE}
+    found = replicas_at(graph(), models, 120.0, 3.0)
+    # .6 s for the score; 1.5 x .4 / (1 - 2.4 / 4) = 1.5 s for the lookup with four, 3 s with three.
+    assert found == {"lookup": 4, "score": 1}
+    assert replicas_at(graph(2), models, 120.0, 3.0) == {"lookup": 2, "score": 2}
+    assert replicas_at(graph(), models, 1.0, 3.0) == {"lookup": 1, "score": 1}
+
+
+def test_static_peak_keeps_the_objective_and_static_mean_does_not() -> None:
+    run = a_run()
+    fixed = would_have_done(graph(), run, TYPES, 3.0)
+    peak, mean = fixed["static peak"], fixed["static mean"]
+    assert peak.replicas == {"lookup": 4, "score": 1}
+    assert peak.violations_pct == 0
+    assert peak.replica_seconds == pytest.approx(5 * 360)
+    assert mean.replicas == {"lookup": 2, "score": 1}
+    assert mean.violations_pct > 33  # from the rise until its backlog is gone
+    ours = summary(
+        application="lookups",
+        policy="objective",
+        finished=True,
+        objective_s=3.0,
+        intervals=run,
+        response_times=(),
+        records=(),
+        node_types=TYPES,
+        began_s=0.0,
+        seconds=360.0,
+    )
+    share = 100 * (2 * 240 + 5 * 120) / (5 * 360)
+    assert verdict(ours, 3.0, fixed) == (
+        f"Kept 100 % of the intervals after the first minute inside 3 s, at {share:.0f} % of the "
+        "replica-seconds of static peak."
+    )
+    assert verdict(ours, 2.0, {}).startswith("Kept 100 %")
+    assert would_have_done(graph(), run[:0], TYPES, 3.0) == {}
+
+
+def test_a_run_that_missed_its_objective_says_so_first() -> None:
+    late = summary(
+        application="lookups",
+        policy="fixed",
+        finished=True,
+        objective_s=1.0,
+        intervals=a_run(),
+        response_times=(),
+        records=(),
+        node_types=TYPES,
+        began_s=0.0,
+        seconds=360.0,
+    )
+    assert verdict(late, 1.0, {}).startswith("Missed its objective: kept 0 %")
