@@ -46,7 +46,7 @@ def test_batches_and_response_times_are_those_of_batches_played_one_after_the_ot
 
 def test_what_was_measured_on_spark_is_predicted() -> None:
     """One replica at 60 tuples/s of 8 ms took .75 s a batch; four at 300 tuples/s took 1.05 s."""
-    known = calibrated([Batch(tuples=60 * 0.75, speed=1, seconds=0.75)]).model(tuple_s=0.008)
+    known = calibrated([Batch(tuples=60 * 0.75, speed=1, seconds=0.75)], tuples_s=[0.008]).model()
     assert known is not None
     assert known.fixed_s == pytest.approx(0.39)
     assert known.batch_s(300, 4) == pytest.approx(1.05, rel=0.1)
@@ -105,6 +105,27 @@ def test_a_fit_follows_an_operator_that_has_become_slower() -> None:
     known = calibrated([*before, *after], kept=0.95).model()
     assert known is not None
     assert known.tuple_s == pytest.approx(0.015, rel=0.02)
+
+
+def test_a_batch_that_waited_for_a_cold_executor_moves_the_fixed_part_little() -> None:
+    usual = [Batch(tuples, 1.0, 0.3 + 0.02 * tuples) for tuples in (5.0, 20.0, 10.0, 40.0)] * 5
+    cold = Batch(30.0, 2.0, 12.0)
+    known = calibrated([*usual, cold, *usual[:2]], tuples_s=[0.02] * 23).model()
+    assert known is not None
+    assert known.tuple_s == pytest.approx(0.02, rel=0.01)
+    assert known.fixed_s == pytest.approx(0.3, rel=0.1)
+
+
+def test_the_least_time_per_tuple_counts_for_a_task_also_begins_and_ends() -> None:
+    sizes = [4.0, 80.0, 4.0, 4.0]
+    measured = [0.02 + 0.03 / tuples for tuples in sizes]
+    batches = [Batch(tuples, 1.0, 0.3 + 0.02 * tuples) for tuples in sizes]
+    known = calibrated(batches, tuples_s=measured).model()
+    assert known is not None
+    assert known.tuple_s == pytest.approx(0.0204 * 1.02**2, rel=0.01)
+    slower = calibrated([*batches, *batches * 30], tuples_s=[*measured, *([0.03] * 120)]).model()
+    assert slower is not None
+    assert slower.tuple_s == pytest.approx(0.03)
 
 
 def test_before_the_first_batch_nothing_is_known() -> None:

@@ -52,15 +52,14 @@ def would_have_done(
 def models_of(intervals: Sequence[Interval], node_types: Sequence[NodeType]) -> dict[str, MicroBatches]:
     """What the micro-batches of every operator took in this run."""
     batches: dict[str, list[Batch]] = {}
-    service: dict[str, float] = {}
+    service: dict[str, list[float | None]] = {}
     for interval in intervals:
         for one in interval.seen.operators:
             if one.batch_s is not None and one.batch_tuples:
                 speed = sum(n * kind.speedup for n, kind in zip(one.replicas.counts, node_types, strict=True))
                 batches.setdefault(one.operator, []).append(Batch(one.batch_tuples, speed, one.batch_s))
-            if one.service_time_s is not None:
-                service[one.operator] = one.service_time_s
-    found = {name: calibrated(those).model(tuple_s=service.get(name)) for name, those in batches.items()}
+                service.setdefault(one.operator, []).append(one.service_time_s)
+    found = {name: calibrated(those, tuples_s=service[name]).model() for name, those in batches.items()}
     return {name: model for name, model in found.items() if model is not None}
 
 

@@ -77,7 +77,7 @@ def controller_for(
     kinds: tuple[NodeKind, ...] = (STANDARD,),
     replicas: int = 1,
     interval_s: float = 5.0,
-    warm_up_s: float = 30.0,
+    warm_up_s: float = 15.0,
     scale_in_window_s: float = 30.0,
     max_cost: float | None = None,
     max_nodes: int | None = None,

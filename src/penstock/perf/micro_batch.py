@@ -9,6 +9,7 @@ half a period for its batch to begin and stays until it ends, so R = P / 2 + T.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -74,52 +75,84 @@ class Batch(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Sums over the batches seen, each counting less with every later one."""
+    """What the batches seen so far have told, each counting less with every later one.
+
+    Where the time per tuple is measured inside the tasks, it is known but for what a task takes to begin
+    and end, which weighs the less, the more tuples it has: so the least of what was measured is b. What
+    else a batch took is a; a batch that waited for a cold executor takes far longer, and moves it little.
+    Elsewhere, a and b are the line through (tuples per speed, seconds).
+    """
 
     weight: float = 0.0
     work: float = 0.0  # tuples per unit of speed
     seconds: float = 0.0
     work2: float = 0.0
     work_seconds: float = 0.0
+    tuple_s: float | None = None
+    fixed_s: float | None = None
 
-    def seen(self, batch: Batch, *, kept: float) -> "Calibration":
-        """With one batch more; of what was known before, the share `kept` still counts."""
+    def seen(self, batch: Batch, *, kept: float, tuple_s: float | None = None) -> "Calibration":
+        """With one batch more; of what was known before, the share `kept` still counts.
+
+        `tuple_s` is the time per tuple as measured in this batch's tasks, on a replica of speed 1.
+        """
         work = batch.tuples / batch.speed
+        least_s, fixed_s = self.tuple_s, self.fixed_s
+        if tuple_s is not None:
+            least_s = tuple_s if least_s is None else min(tuple_s, least_s * _SLOWER)
+        if least_s is not None:
+            fixed_s = _moved(fixed_s, max(batch.seconds - least_s * work, 0.0))
         return Calibration(
             kept * self.weight + 1.0,
             kept * self.work + work,
             kept * self.seconds + batch.seconds,
             kept * self.work2 + work * work,
             kept * self.work_seconds + work * batch.seconds,
+            least_s,
+            fixed_s,
         )
 
-    def model(self, *, trigger_s: float = 0.0, tuple_s: float | None = None) -> MicroBatches | None:
-        """The line through what was seen; None before the first batch.
+    def model(self, *, trigger_s: float = 0.0) -> MicroBatches | None:
+        """What is known by now; None before the first batch.
 
-        Batches that are all alike do not tell a fixed part from a part per tuple: then `tuple_s`
-        decides, the time per tuple measured inside the tasks, and without it all counts as per tuple,
-        which asks for more replicas rather than for fewer.
+        Batches that are all alike do not tell a fixed part from a part per tuple: where no task measured
+        it, all counts as per tuple, which asks for more replicas rather than for fewer.
         """
+        if self.tuple_s is not None and self.fixed_s is not None:
+            return MicroBatches(fixed_s=self.fixed_s, tuple_s=self.tuple_s, trigger_s=trigger_s)
         if self.weight == 0:
             return None
         work, seconds = self.work / self.weight, self.seconds / self.weight
         spread = self.work2 / self.weight - work * work
+        most = seconds / work if work > 0 else 0.0
+        slope = most
         if spread > (_TOLD_APART * work) ** 2:
             slope = (self.work_seconds / self.weight - work * seconds) / spread
-        elif tuple_s is not None:
-            slope = tuple_s
-        else:
-            slope = seconds / work if work > 0 else 0.0
-        slope = min(max(slope, 0.0), seconds / work if work > 0 else 0.0)
+        slope = min(max(slope, 0.0), most)
         return MicroBatches(fixed_s=seconds - slope * work, tuple_s=slope, trigger_s=trigger_s)
 
 
 _TOLD_APART = 0.2  # standard deviation of the batches' work over its mean, from which a slope means something
+_SLOWER = 1.02  # how much longer a tuple may take than the least known, per batch
+_DOWN, _UP = 0.5, 0.2  # how far the fixed part follows a batch that took less, and one that took more
 
 
-def calibrated(batches: Iterable[Batch], *, kept: float = 0.98) -> Calibration:
-    """What these batches tell, the latest most."""
+def _moved(known_s: float | None, sample_s: float) -> float:
+    if known_s is None:
+        return sample_s
+    if sample_s < known_s:
+        return known_s + _DOWN * (sample_s - known_s)
+    return known_s + _UP * (min(sample_s, 2 * known_s + _TINY_S) - known_s)
+
+
+_TINY_S = 0.05  # so that what was once nothing can grow
+
+
+def calibrated(
+    batches: Iterable[Batch], *, kept: float = 0.98, tuples_s: Iterable[float | None] | None = None
+) -> Calibration:
+    """What these batches tell, the latest most; with the times per tuple measured in each."""
     known = Calibration()
-    for batch in batches:
-        known = known.seen(batch, kept=kept)
+    for batch, tuple_s in zip(batches, repeat(None) if tuples_s is None else tuples_s, strict=False):
+        known = known.seen(batch, kept=kept, tuple_s=tuple_s)
     return known

@@ -64,7 +64,7 @@ class Pipeline:
         self.running = RunningApp(app, spark, self.work)
         nodes = {"first": (FIRST,), "second": (SECOND,)}
         actuator: Any = SimpleNamespace(
-            nodes=nodes.__getitem__, executors=lambda: self.there, reconfiguring=()
+            nodes=nodes.__getitem__, executors=lambda: self.there, ready_s=lambda _: None, reconfiguring=()
         )
         for node in (FIRST, SECOND):
             self.there[node.name] = Executor(id=node.name, host="h", profile=0, busy_s=0.0, tasks=1)

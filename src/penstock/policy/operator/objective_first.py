@@ -3,9 +3,11 @@
 How long a tuple will stay is predicted with the model of micro-batches (`perf/micro_batch.py`),
 learned from the batches of this very operator as they end; where an engine has none, such as the
 simulator, with the queueing model the operator is known by. What cannot be known, the next
-interval's load above all, is covered by a margin. A backlog counts as load until it is drained.
+interval's load above all, is covered by a margin. A load that rises counts as what it will be once a
+replica asked for now is at work, and a backlog as load until it is drained.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -24,11 +26,22 @@ from penstock.policy.kernel import is_measured, unmeasured
 from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
 
+_TREND = 4  # intervals a trend is read from
+_MOST_RISE = 0.5  # of the load: a step is no trend
+
 
 class ObjectiveMemory(NamedTuple):
     """What the batches so far have told."""
 
     batches: Calibration = Calibration()
+    rates: tuple[tuple[float, float], ...] = ()  # the latest (moment, tuples/s)
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    """Of the line through them (least squares); 0 where there is none."""
+    middle_x, middle_y = (sum(values) / len(points) for values in zip(*points, strict=True))
+    spread = sum((x - middle_x) ** 2 for x, _ in points)
+    return sum((x - middle_x) * (y - middle_y) for x, y in points) / spread if spread > 0 else 0.0
 
 
 @operator_policy("objective", has_bounds=True)
@@ -44,6 +57,9 @@ class ObjectiveFirst:
         float, Param("share of the bound kept free for what is not known", at_least=0, below=1)
     ] = 0.3
     drain_s: Annotated[float, Param("seconds within which a backlog is to be gone", above=0)] = 20.0
+    ready_s: Annotated[
+        float, Param("seconds until a replica is at work, as long as none has been measured", at_least=0)
+    ] = 10.0
     kept: Annotated[
         float, Param("share of what is known that an interval later still counts", above=0, at_most=1)
     ] = 0.9
@@ -62,7 +78,8 @@ class ObjectiveFirst:
         rate, missing = seen.arrival_rate, unmeasured(seen)
         if missing or rate is None:
             return Hold(f"{', '.join(missing)} not measured"), memory
-        memory = self._learned(memory, seen)
+        memory = self._learned(memory, seen, rate)
+        rate = self._expected(memory, seen, rate)
         backlog = seen.backlog if is_measured(seen.backlog, finite=True) else 0.0
         now, here = seen.replicas, seen.replicas.total
         wanted = self._wanted(memory, seen, rate, backlog)
@@ -82,11 +99,25 @@ class ObjectiveFirst:
             memory,
         )
 
-    def _learned(self, memory: ObjectiveMemory, seen: OperatorObservation) -> ObjectiveMemory:
+    def _learned(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> ObjectiveMemory:
+        rates = (*memory.rates, (seen.at_s, rate))[-_TREND:]
         if not (is_measured(seen.batch_s, finite=True) and is_measured(seen.batch_tuples, finite=True)):
-            return memory
-        batch = Batch(seen.batch_tuples, self._speed(seen.replicas), seen.batch_s)
-        return ObjectiveMemory(memory.batches.seen(batch, kept=self.kept))
+            return memory._replace(rates=rates)
+        speed = self._speed(seen.replicas)
+        batch = Batch(seen.batch_tuples, speed, seen.batch_s)
+        tuple_s = None
+        if is_measured(seen.service_time_s, finite=True):
+            tuple_s = seen.service_time_s * speed / seen.replicas.total  # on a replica of speed 1
+        return ObjectiveMemory(memory.batches.seen(batch, kept=self.kept, tuple_s=tuple_s), rates)
+
+    def _expected(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> float:
+        """The load once a replica asked for now is at work, if it goes on rising as it does."""
+        if len(memory.rates) < _TREND:
+            return rate
+        ready_s = seen.ready_s if is_measured(seen.ready_s, finite=True) else self.ready_s
+        until_next_s = (memory.rates[-1][0] - memory.rates[0][0]) / (_TREND - 1)
+        rise = max(_slope(memory.rates), 0.0) * (ready_s + until_next_s)
+        return rate + min(rise, _MOST_RISE * rate)
 
     def _speed(self, replicas: Replicas) -> float:
         pairs = zip(replicas.counts, self.node_types, strict=True)
@@ -97,8 +128,7 @@ class ObjectiveFirst:
         bound_s, most = (1 - self.margin) * self.max_response_time_s, self.deployments.max_replicas
         added = self.starting_type()
         speedup = self.node_types[added].speedup
-        service_s = seen.service_time_s if is_measured(seen.service_time_s, finite=True) else None
-        model = memory.batches.model(tuple_s=service_s)
+        model = memory.batches.model()
         if model is not None:
             return model.replicas_for(
                 rate, bound_s, most=most, speed=speedup, backlog=backlog, drain_s=self.drain_s

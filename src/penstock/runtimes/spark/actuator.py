@@ -73,6 +73,7 @@ class _Hands:
     leaving: set[str] = field(default_factory=set)
     warm: set[str] = field(default_factory=set)  # replicas that have had a task, if only a trial
     sharing: int = 0  # replicas the work is cut for
+    ready_s: float | None = None  # what the latest replicas took, from being granted to their first tuples
 
 
 class SparkActuator:
@@ -143,6 +144,10 @@ class SparkActuator:
         """Where the chain's replicas run, one each; a node not ready yet is not among them."""
         hands = self._hands[chain]
         return tuple(hands.nodes[replica.name] for replica in hands.state.fleet.replicas)
+
+    def ready_s(self, chain: str) -> float | None:
+        """How long the chain's latest replicas took to come and work; None before the first."""
+        return self._hands[chain].ready_s
 
     def executors(self) -> Mapping[str, Executor | None]:
         """The executors of nodes that live, by node."""
@@ -227,7 +232,10 @@ class SparkActuator:
                 hands.leaving.discard(command.replica)
                 self._give_back(hands.nodes.pop(command.replica, None))
             case Report():
-                self._ended(command.record)
+                record = command.record
+                if record.first_task_at_s is not None:
+                    hands.ready_s = record.first_task_at_s - record.granted_at_s
+                self._ended(record)
             case StopQuery() | CopyCheckpoint() | RepartitionState() | RestoreCheckpoint() | StartQuery():
                 self._slow.submit(self._slowly, name, command)
 

@@ -159,6 +159,7 @@ class SparkMonitor:
             utilisation_by_replica=loads,
             batch_s=_mean([report.ended_s - report.began_s for report in mine]),
             batch_tuples=_mean([report.tuples_in for report in mine]),
+            ready_s=self._actuator.ready_s(chain.name),
         )
 
     def _waiting(self, chain: Chain) -> list[Batch]:
