@@ -135,3 +135,10 @@ def test_before_the_first_batch_nothing_is_known() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match="fixed_s=-1"):
         MicroBatches(fixed_s=-1, tuple_s=0.1)
+
+
+def test_more_replicas_are_not_asked_for_when_a_batch_is_slow_whatever_is_in_it() -> None:
+    """1.5 x 4 s is beyond 2 s with any number of replicas; two bring it to 1.5 x 5 s."""
+    cold = MicroBatches(fixed_s=4.0, tuple_s=0.01)
+    assert cold.replicas_for(40.0, 2.0, most=8) == 2
+    assert cold.response_time_s(40.0, 2) <= 1.5 * 6.0 < cold.response_time_s(40.0, 1)

@@ -32,7 +32,7 @@ class LiveSettings:
     kinds: tuple[NodeKind, ...] = (STANDARD,)
     minutes: float | None = None  # None: until the input is done, or until interrupted
     until_done: bool = False
-    trigger_s: float = 0.2  # a micro-batch begins that often at most
+    trigger_s: float = 0.5  # a micro-batch begins that often at most
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
     replicas: int = 1  # every chain starts with
     spares: int = 0  # warm executors of every chain that wait to become replicas
