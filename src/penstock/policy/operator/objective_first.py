@@ -44,7 +44,7 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
     return sum((x - middle_x) * (y - middle_y) for x, y in points) / spread if spread > 0 else 0.0
 
 
-@operator_policy("objective", has_bounds=True)
+@operator_policy("objective", has_bounds=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveFirst:
     """The fewest replicas whose predicted response time stays inside the objective."""
