@@ -13,6 +13,8 @@ class ChunkedArray:
     def __getitem__(self, index: int) -> Scalar: ...
 
 class Field:
+    name: str
+    type: DataType
     def with_nullable(self, nullable: bool) -> Field: ...
 
 class Schema:
