@@ -74,7 +74,8 @@ def test_the_fewest_replicas_within_the_bound(
     times = [model.response_time_s(rate, replicas) for replicas in range(1, 21)]
     assert times == sorted(times, reverse=True)  # a replica more never takes longer
     assert all(time > bound_s for time in times[: found - 1])
-    assert times[found - 1] <= bound_s or found == 20
+    near_s = 1.5 * model.response_time_s(0, 1)  # within this of the fixed part, more gain little
+    assert times[found - 1] <= max(bound_s, near_s) or found == 20
 
 
 def test_a_backlog_to_drain_asks_for_more() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from penstock.control.safety_settings import FULL_HOST
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation
 from penstock.reconfigure.words import Ending, Record
@@ -40,6 +41,7 @@ class Summary:
     cost: float  # price of the replicas, per hour each, over the run
     reconfigurations: int
     downtime_pct: float  # of the time, any query stopped for a reconfiguration
+    host_full_pct: float | None = None  # of intervals, no CPU left on any host that replicas ran on
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -94,6 +96,7 @@ def summary(
         cost=cost,
         reconfigurations=sum(1 for record in changes if not record.repair),
         downtime_pct=100 * sum(record.downtime_s for record in records) / seconds if seconds else 0.0,
+        host_full_pct=host_full_pct(intervals),
     )
 
 
@@ -101,6 +104,17 @@ def late_pct(intervals: Sequence[Interval], objective_s: float) -> float | None:
     """Share of intervals over the objective; one without results is late if tuples have waited too long."""
     judged = [seen for interval in intervals if (seen := _response(interval)) is not None]
     return 100 * sum(1 for seconds in judged if seconds > objective_s) / len(judged) if judged else None
+
+
+def host_full_pct(intervals: Sequence[Interval]) -> float | None:
+    """Share of intervals in which every host was full, of those in which that was measured."""
+    judged = [load for interval in intervals if (load := _host_load(interval)) is not None]
+    return 100 * sum(1 for load in judged if load >= FULL_HOST) / len(judged) if judged else None
+
+
+def _host_load(interval: Interval) -> float | None:
+    """Of the least busy host: where that has no CPU left, none has."""
+    return min((interval.seen.host_loads or {}).values(), default=None)
 
 
 def _response(interval: Interval) -> float | None:
@@ -121,6 +135,7 @@ def row(interval: Interval, began_s: float) -> dict[str, Any]:
         "response_time_p50_s": seen.response_time_p50_s,
         "response_time_p95_s": seen.response_time_p95_s,
         "response_time_p99_s": seen.response_time_p99_s,
+        "host_load": _host_load(interval),
         "changed": "; ".join(interval.changed),
         "reasons": "; ".join(interval.reasons),
     }
@@ -137,6 +152,7 @@ def row(interval: Interval, began_s: float) -> dict[str, Any]:
                 ("utilisation", one.utilisation),
                 ("backlog", one.backlog),
                 ("skew", one.skew),
+                ("computing", one.computing),
             )
         }
     return cells

@@ -10,6 +10,7 @@ from penstock.control.spec import (
     GRANT_ALL,
     ControllerSpec,
     Policy,
+    anticipates,
     check_tunable,
     manager_of,
     operator_specs,
@@ -110,6 +111,7 @@ def controller_for(
         safety=SafetySettings(
             interval_s=interval_s,
             warm_up_s=warm_up_s,
+            anticipating=anticipates(below, above),
             scale_in_window_s=scale_in_window_s,
             max_replicas={one.name: one.max_replicas for one in graph.operators},
             max_cost=max_cost,

@@ -38,7 +38,7 @@ class ObjectiveMemory(NamedTuple):
     rates: tuple[tuple[float, float], ...] = ()  # the latest (moment, tuples/s)
 
 
-@operator_policy("objective", has_bounds=True)
+@operator_policy("objective", has_bounds=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveFirst:
     """The fewest replicas whose predicted response time stays inside the objective."""

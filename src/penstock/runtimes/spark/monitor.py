@@ -9,6 +9,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.executors import Executor
+from penstock.runtimes.spark.host_load import CpuUse, HostLoads, here
 from penstock.runtimes.spark.measures import Busyness, service, skew, waits
 from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import Batch
@@ -48,6 +49,8 @@ class SparkMonitor:
         self._measured_s = dict.fromkeys(running.chains, self._last_s)
         self._finished: list[tuple[float, int]] = []
         self._busyness = {name: Busyness() for name in running.chains}
+        self._cpu_use = {name: CpuUse() for name in running.chains}
+        self._host_loads = HostLoads()
         self._reached = {
             name: {stream: running.log(stream).needs(name) for stream in chain.inputs}
             for name, chain in running.chains.items()
@@ -90,6 +93,11 @@ class SparkMonitor:
             response_time_p95_s=took.p95_s,
             response_time_p99_s=took.p99_s,
             reconfiguring=self._actuator.reconfiguring,
+            host_loads=self._host_loads.over(
+                [task for report in reports for task in report.tasks],
+                here(),
+                [one.id for one in there.values() if one is not None],
+            ),
         )
 
     def finished(self) -> list[tuple[float, int]]:
@@ -190,6 +198,10 @@ class SparkMonitor:
             batch_s=_mean([report.ended_s - report.began_s for report in mine]),
             batch_tuples=_mean([report.tuples_in for report in mine]),
             ready_s=self._actuator.ready_s(chain.name),
+            computing=self._cpu_use[chain.name].over(
+                [entry for report in mine for entry in report.entries],
+                [task for report in mine for task in report.tasks],
+            ),
         )
 
     def _waiting(self, chain: Chain) -> list[Batch]:
