@@ -52,10 +52,12 @@ class MicroBatches:
         *,
         most: int,
         speed: float = 1.0,
+        busiest: float = 1.0,
         backlog: float = 0.0,
         drain_s: float = inf,
     ) -> int:
-        """The fewest replicas of this speed within the bound; `most` where not even they are.
+        """The fewest replicas of this speed within the bound, at work for the share `busiest` of their
+        time at the most; `most` where not even they are.
 
         A backlog that is to be gone after `drain_s` comes on top of the load. More replicas do nothing
         about the fixed part of a batch: where that alone is near the bound or beyond it, as many as
@@ -64,7 +66,8 @@ class MicroBatches:
         load = rate + (backlog / drain_s if backlog > 0 else 0.0)
         within_s = max(bound_s, _NEAR * self.response_time_s(0.0, speed))
         for replicas in range(1, most + 1):
-            if self.response_time_s(load, replicas * speed) <= within_s:
+            total = replicas * speed
+            if self.tuple_s * load <= busiest * total and self.response_time_s(load, total) <= within_s:
                 return replicas
         return most
 

@@ -28,7 +28,7 @@ from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
 
 _TREND = 4  # intervals a rise is read from
-_MOST_RISE = 1.0  # of the load: a step is no trend, and may leave as much again to drain
+_MOST_RISE = 1.5  # of the load: a step is no trend
 
 
 class ObjectiveMemory(NamedTuple):
@@ -48,7 +48,12 @@ class ObjectiveFirst:
     queue: QueueModel
     max_response_time_s: float
     margin: Annotated[
-        float, Param("share of the bound kept free for what is not known", at_least=0, below=1)
+        float,
+        Param(
+            "share of the bound, and of the replicas' time, kept free for what is not known",
+            at_least=0,
+            below=1,
+        ),
     ] = 0.3
     drain_s: Annotated[float, Param("seconds within which a backlog is to be gone", above=0)] = 15.0
     ready_s: Annotated[
@@ -112,8 +117,8 @@ class ObjectiveFirst:
             return rate
         ready_s = seen.ready_s if is_measured(seen.ready_s, finite=True) else self.ready_s
         interval_s = memory.rates[-1][0] - memory.rates[-2][0]
-        # One change at a time: the next is asked for when this one is done.
-        lasts_s = ready_s + max(ready_s, interval_s)
+        # A rate is the mean of its interval. One change at a time: the next one follows when this is done.
+        lasts_s = interval_s / 2 + max(ready_s, interval_s) + ready_s
         return rate + min(rise(memory.rates) * lasts_s, _MOST_RISE * rate)
 
     @property
@@ -132,7 +137,14 @@ class ObjectiveFirst:
         model = memory.batches.model()
         if model is not None:
             return model.replicas_for(
-                rate, bound_s, most=most, speed=speedup, backlog=backlog, drain_s=self.drain_s
+                rate,
+                bound_s,
+                most=most,
+                speed=speedup,
+                # Near a full load, batches grow out of all proportion with every tuple nobody expected.
+                busiest=1 - self.margin,
+                backlog=backlog,
+                drain_s=self.drain_s,
             )
         load = rate + backlog / self.drain_s
         for count in range(1, most + 1):
