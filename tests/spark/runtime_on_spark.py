@@ -4,6 +4,7 @@
 beside the tests' local one.
 """
 
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -115,3 +116,14 @@ class TestSpark(RuntimeContract):
         waited_s = self._one(seen).response_time_s
         assert waited_s is not None
         assert waited_s >= 2
+
+    def test_how_full_the_host_is_and_that_a_paced_operator_waits_is_seen(self) -> None:
+        deadline = time.monotonic() + SLOW_MACHINE_S
+        while (seen := self.spark.monitor.observe()).host_loads is None or self._one(seen).computing is None:
+            assert time.monotonic() < deadline, "not seen"
+            self.advance()
+        assert list(seen.host_loads) == [socket.gethostname()]
+        assert 0 < seen.host_loads[socket.gethostname()] <= 1
+        computing = self._one(seen).computing
+        assert computing is not None
+        assert computing < 0.5  # it sleeps 10 ms a tuple

@@ -19,7 +19,7 @@ from penstock.domain.request import Migrate, Request, ScaleOut
 SATURATED = 0.95  # a measured utilisation above this only says "as busy as can be"
 READINGS = 3  # that count together: a single one is noise, or a Java machine that starts
 _RISE = 0.05  # of the load, above what it was over the intervals before
-_COMPUTES = 0.5  # CPU seconds per second at work, from which an operator computes rather than waits
+_COMPUTES = 0.5  # CPU used or queued for, per second at work: less, and it mostly waits for others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Track:
     trial: ScaleOutTrial | None = None
     futile: Futile | None = None
     rates: tuple[float, ...] = ()  # the latest arrival rates
-    computing: tuple[float, ...] = ()  # the latest shares of its working time that were CPU
+    computing: tuple[float, ...] = ()  # its latest shares of CPU in the time it worked
 
     @property
     def waits(self) -> bool:

@@ -29,7 +29,7 @@ class OperatorObservation(NamedTuple):
     batch_s: float | None = None  # mean duration of the micro-batches that ended, where there are any
     batch_tuples: float | None = None  # mean number of tuples in them
     ready_s: float | None = None  # from asking for a replica to its first tuples, lately
-    computing: float | None = None  # seconds of CPU per second at work: 1 computes, 0 waits for others
+    computing: float | None = None  # CPU used or queued for, per second at work: 0 waits for others
 
 
 class ApplicationObservation(NamedTuple):

@@ -8,6 +8,7 @@ host: a quota that a container has on it is not seen. Where there is no /proc, n
 import os
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +29,7 @@ class Reading(NamedTuple):
     host: str
     cpu_busy: int | None  # ticks of all its CPUs since it started, not idle
     cpu_total: int | None  # all ticks
-    python_cpu_s: float | None  # CPU of all Python workers of this executor, so far
+    python_cpu_s: float | None  # CPU that Python workers of this executor used or queued for, so far
 
     def as_columns(self) -> "dict[str, Array]":
         """As one row; a column of nothing but None still has its type, or Spark would refuse it."""
@@ -67,27 +68,36 @@ def ticks_in(line: str) -> tuple[int, int]:
 
 
 def _python_cpu_s() -> float | None:
-    """CPU of the daemon this worker was forked by and of all its workers: an operator's function may run in
-    another one than the tap. Those that have ended are counted by the daemon.
+    """CPU that the daemon this worker was forked by and all its workers used, or were ready to use.
+
+    Of all, because an operator's function may run in another worker than the tap. Ready to use, because
+    on a full host a worker that computes gets little CPU and would pass for one that waits for others.
     """
-    daemon = os.getppid()
+    daemon = str(os.getppid())
     try:
-        workers = (_PROC / f"{daemon}/task/{daemon}/children").read_text().split()
-        ticks = _process_ticks(str(daemon), with_ended=True)
+        workers = (_PROC / daemon / "task" / daemon / "children").read_text().split()
+        so_far_s = _used_s(daemon, with_ended=True)
     except (OSError, ValueError):
         return None
     for worker in workers:
-        try:
-            ticks += _process_ticks(worker, with_ended=False)
-        except (OSError, ValueError):  # it has ended meanwhile
-            continue
-    return ticks / os.sysconf("SC_CLK_TCK")
+        with suppress(OSError, ValueError):  # it has ended meanwhile
+            so_far_s += _used_s(worker, with_ended=False) + _queued_s(worker)
+    return so_far_s
 
 
-def _process_ticks(pid: str, *, with_ended: bool) -> int:
+def _used_s(pid: str, *, with_ended: bool) -> float:
+    """CPU of a process; with that of its children that have ended."""
     # The name, in brackets, may contain anything.
     fields = (_PROC / pid / "stat").read_text().rpartition(")")[2].split()
-    return sum(int(ticks) for ticks in fields[11 : 15 if with_ended else 13])
+    return sum(int(ticks) for ticks in fields[11 : 15 if with_ended else 13]) / os.sysconf("SC_CLK_TCK")
+
+
+def _queued_s(pid: str) -> float:
+    """How long a process was ready to run and others were running."""
+    try:
+        return int((_PROC / pid / "schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # a kernel that does not count it
+        return 0.0
 
 
 def busy_share(before: Reading, after: Reading) -> float | None:
@@ -142,7 +152,7 @@ class CpuUse:
     _so_far_s: dict[str, float] = field(default_factory=dict)  # executor -> CPU of its Python workers
 
     def over(self, entries: Iterable["EntryReport"], tasks: Iterable["TaskReport"]) -> float | None:
-        """CPU seconds per second at work, by the tasks that ended; None where nothing is known.
+        """Seconds of CPU used or queued for per second at work, by the tasks that ended; None if unknown.
 
         An executor heard of for the first time only begins to be known.
         """
