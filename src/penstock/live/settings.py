@@ -63,7 +63,7 @@ class LiveSettings:
             raise InputError("spares and several node types: nobody knows which type the next replica has")
         if self.spark_allocates and (self.spares or self.force_scaling or len(self.kinds) > 1):
             raise InputError(
-                "Spark's own allocation: it knows no spares and no node types, and nobody else changes anything"
+                "Spark's own allocation: it knows no spares or node types, and nobody else changes anything"
             )
         if not self.kinds:
             raise InputError("no node types; at least one is needed")
