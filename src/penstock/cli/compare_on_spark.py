@@ -66,7 +66,7 @@ def on_spark(
     setting = (
         f"Application {entry.name} on Spark, each for {minutes:g} minutes under the same load ({shape}, "
         f"{low:g} to {high:g} tuples/s); response time at most {objective_s:g} s; up to {max_replicas} "
-        f"replicas of an operator. {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the first run."
+        f"replicas of an operator. {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the first."
     )
     done: list[Contender] = []
     try:

@@ -10,6 +10,7 @@ OURS = "objective"
 DYNAMIC_ALLOCATION = "dynamic-allocation"
 STATIC_MEAN = "static-mean"
 STATIC_PEAK = "static-peak"
+OUR_POLICY = f"policy '{OURS}'"  # in a sentence, where the objective is something else
 RIVALS = (DYNAMIC_ALLOCATION, "ds2")
 
 MOST_LATE_PCT = 5.0  # of the intervals after the first minute
@@ -130,10 +131,10 @@ class Comparison:
     def _kept(self, ours: Contender) -> Finding:
         which = "of the intervals after the first minute"
         if ours.late_pct is None:
-            return Finding(holds=None, sentence=f"{OURS}: nothing was measured {which}", short="")
+            return Finding(holds=None, sentence=f"{OUR_POLICY}: nothing was measured {which}", short="")
         return Finding(
             holds=ours.keeps,
-            sentence=f"{OURS} was over {self.objective_s:g} s in {ours.late_pct:.1f} % {which}; "
+            sentence=f"{OUR_POLICY} was over {self.objective_s:g} s in {ours.late_pct:.1f} % {which}; "
             f"it should be at most {MOST_LATE_PCT:g} %",
             short=f"over {MOST_LATE_PCT:g} % violations",
         )
@@ -154,7 +155,7 @@ def moments_of(intervals: Sequence[Interval], began_s: float) -> tuple[Moment, .
 def _thrifty(share_pct: float) -> Finding:
     return Finding(
         holds=share_pct <= MOST_OF_PEAK_PCT,
-        sentence=f"{OURS} took {share_pct:.0f} % of the replica-seconds of {STATIC_PEAK}; "
+        sentence=f"{OUR_POLICY} took {share_pct:.0f} % of the replica-seconds of {STATIC_PEAK}; "
         f"it should be at most {MOST_OF_PEAK_PCT:g} %",
         short=f"over {MOST_OF_PEAK_PCT:g} % of {STATIC_PEAK}",
     )
@@ -165,20 +166,14 @@ def _beside(ours: Contender, rival: Contender) -> Finding:
     cost, its_cost = ours.summary.replica_seconds, rival.summary.replica_seconds
     price = f"{cost:.0f} against {its_cost:.0f} replica-seconds"
     dearer = cost > its_cost
+    said = f"{OUR_POLICY} is {'dearer' if dearer else 'no dearer'} than {rival.name} ({price})"
     if ours.late_pct is None or rival.late_pct is None:
-        said = (
-            f"{OURS} is {'dearer' if dearer else 'no dearer'} than {rival.name} ({price}); violations unknown"
-        )
-        return Finding(holds=None, sentence=said, short="")
+        return Finding(holds=None, sentence=f"{said}; violations were not measured", short="")
     worse = ours.late_pct > rival.late_pct
     late = f"{ours.late_pct:.1f} against {rival.late_pct:.1f} %"
-    faults = [
-        *(["dearer than"] if dearer else []),
-        *(["more violations than"] if worse else []),
-    ]
+    faults = [fault for fault, found in (("dearer", dearer), ("more violations", worse)) if found]
     return Finding(
         holds=not faults,
-        sentence=f"{OURS} is {'dearer' if dearer else 'no dearer'} than {rival.name} ({price}), "
-        f"at {'more' if worse else 'no more'} violations ({late})",
-        short=f"{' and '.join(faults)} {rival.name}",
+        sentence=f"{said}, at {'more' if worse else 'no more'} violations ({late})",
+        short=f"{' and '.join(faults)} than {rival.name}",
     )

@@ -1,9 +1,11 @@
 """Runs on Spark under one load, side by side: as a table and as a page."""
 
+from collections.abc import Mapping
+
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from penstock.live.side_by_side import MOST_LATE_PCT, OURS, Comparison, Contender
+from penstock.live.side_by_side import MOST_LATE_PCT, OUR_POLICY, OURS, Comparison, Contender
 from penstock.reports.figures import COLOURS, layout
 from penstock.reports.html import Page
 
@@ -51,7 +53,7 @@ def side_by_side_page(comparison: Comparison, *, title: str, setting: str) -> st
     page.paragraph(NOTE)
     findings = comparison.findings()
     if findings:
-        page.heading(f"Does {OURS} do what it should?")
+        page.heading(f"Does {OUR_POLICY} do what it should?")
         for finding in findings:
             page.paragraph(f"{finding.told[0].upper()}{finding.told[1:]}.")
     page.heading("Cost against violations")
@@ -67,28 +69,30 @@ def side_by_side_page(comparison: Comparison, *, title: str, setting: str) -> st
 
 def cost_against_violations(comparison: Comparison) -> go.Figure:
     """A point per contender; one whose violations were not measured has none."""
+    shown = {one.name: (one.summary.replica_seconds, one.late_pct) for one in comparison.contenders}
+    points = {name: (cost, late) for name, (cost, late) in shown.items() if late is not None}
+    widest = 1.25 * max((cost for cost, _ in points.values()), default=1.0)
+    highest = 1.15 * max((8.0, *(late for _, late in points.values())))
+    placed = {name: (cost / widest, late / highest) for name, (cost, late) in points.items()}
     figure = go.Figure()
-    for one, (colour, symbol) in _looks(comparison):
-        if one.late_pct is None:
+    for name, (colour, symbol) in _looks(comparison).items():
+        if name not in points:
             continue
         figure.add_scatter(
-            x=[one.summary.replica_seconds],
-            y=[one.late_pct],
+            x=[points[name][0]],
+            y=[points[name][1]],
             mode="markers+text",
-            name=one.name,
-            text=[one.name],
-            textposition="top center",
+            name=name,
+            text=[f"  {name}  "],
+            textposition=_label_side(placed, name),
             textfont={"color": colour},
             marker={"color": colour, "symbol": symbol, "size": 13, "line": {"color": "white", "width": 1}},
-            hovertemplate=f"{one.name}<br>%{{x:.0f}} replica-seconds<br>late %{{y:.1f}} %<extra></extra>",
+            hovertemplate=f"{name}<br>%{{x:.0f}} replica-seconds<br>late %{{y:.1f}} %<extra></extra>",
             cliponaxis=False,
         )
     figure.add_hline(y=MOST_LATE_PCT, line={"color": "#888888", "dash": "dot", "width": 1.5})
-    most = max((one.late_pct or 0.0 for one in comparison.contenders), default=0.0)
-    dearest = max((one.summary.replica_seconds for one in comparison.contenders), default=1.0)
-    figure.update_xaxes(title="replica-seconds", range=[0, 1.15 * dearest])
-    # Room below for points at 0 and above for the highest label.
-    figure.update_yaxes(title="late intervals, %", range=[-0.04 * max(most, 8), 1.15 * max(most, 8)])
+    figure.update_xaxes(title="replica-seconds", range=[0, widest])
+    figure.update_yaxes(title="late intervals, %", range=[-0.05 * highest, highest])
     return layout(figure, height=440).update_layout(hovermode="closest", showlegend=False)
 
 
@@ -107,7 +111,9 @@ def over_time(comparison: Comparison) -> go.Figure:
         row=1,
         col=1,
     )
-    for one, (colour, symbol) in _looks(comparison):
+    looks = _looks(comparison)
+    for one in comparison.contenders:
+        colour, symbol = looks[one.name]
         at = [moment.at_s for moment in one.moments]
         width = 3 if one.name == OURS else 1.5
         figure.add_scatter(
@@ -131,11 +137,13 @@ def over_time(comparison: Comparison) -> go.Figure:
             row=3,
             col=1,
         )
-    figure.add_hline(
-        y=comparison.objective_s,
+    # Not a line with a note: plotly takes the note's height on a logarithmic axis for an exponent.
+    figure.add_scatter(
+        x=[0, max((moment.at_s for moment in loads), default=1.0)],
+        y=[comparison.objective_s] * 2,
+        name=f"at most {comparison.objective_s:g} s",
+        mode="lines",
         line={"color": "#000000", "dash": "dash", "width": 1.5},
-        annotation_text=f"objective {comparison.objective_s:g} s",
-        annotation_position="top left",
         row=2,
         col=1,
     )
@@ -152,12 +160,23 @@ def over_time(comparison: Comparison) -> go.Figure:
     return layout(figure, height=860)
 
 
-def _looks(comparison: Comparison) -> list[tuple[Contender, tuple[str, int]]]:
-    """A colour for each, and a symbol once the colours repeat."""
-    return [
-        (one, (COLOURS[index % len(COLOURS)], index // len(COLOURS)))
+def _label_side(points: Mapping[str, tuple[float, float]], name: str) -> str:
+    """Away from the nearest other point, whose label would cover it."""
+    x, y = points[name]
+    nearest = min(
+        (point for other, point in points.items() if other != name),
+        key=lambda point: (point[0] - x) ** 2 + (point[1] - y) ** 2,
+        default=(0.0, 0.0),
+    )
+    return "middle left" if nearest[0] > x else "middle right"
+
+
+def _looks(comparison: Comparison) -> dict[str, tuple[str, int]]:
+    """A colour for each by name, and another symbol once the colours repeat."""
+    return {
+        one.name: (COLOURS[index % len(COLOURS)], index // len(COLOURS))
         for index, one in enumerate(comparison.contenders)
-    ]
+    }
 
 
 def _marks(one: Contender) -> list[str]:
