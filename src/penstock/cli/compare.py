@@ -21,7 +21,7 @@ SLO_MS, MOST_SIMULATED = 50.0, 10
 NOBODY = "nobody"  # manages the application
 DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
 
-LIVE = ("minutes", "load", "low", "high")  # parameters of `compare` for runs on Spark
+LIVE = ("minutes", "interval", "load", "low", "high")  # parameters of `compare` for runs on Spark
 ANYWHERE = ("policies", "settings", "application", "max_replicas", "slo_ms", "out", "runtime", "json_output")
 
 
@@ -94,6 +94,9 @@ def compare(
         ),
     ] = "sim",
     minutes: Annotated[float, typer.Option("--minutes", help="Length of each run on Spark.")] = 4.0,
+    interval: Annotated[
+        float, typer.Option("--interval", help="Seconds between two decisions on Spark.")
+    ] = 5.0,
     load: Annotated[str, typer.Option("--load", help="Shape of the load on Spark: {load_shapes}.")] = "ramp",
     low: Annotated[float, typer.Option("--low", help="Tuples/s while the load is low, on Spark.")] = 25.0,
     high: Annotated[float, typer.Option("--high", help="Tuples/s while the load is high, on Spark.")] = 200.0,
@@ -119,6 +122,7 @@ def compare(
             settings=settings or (),
             application=application,
             minutes=minutes,
+            interval_s=interval,
             shape=load,
             low=low,
             high=high,

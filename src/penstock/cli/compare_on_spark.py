@@ -27,6 +27,7 @@ def on_spark(
     settings: Sequence[str],
     application: str | None,
     minutes: float,
+    interval_s: float,
     shape: str,
     low: float,
     high: float,
@@ -61,6 +62,7 @@ def on_spark(
         base=LiveSettings(out=folder, minutes=minutes),
         slo_s=slo_s,
         max_replicas=max_replicas,
+        interval_s=interval_s,
     )
     objective_s = runs[0].objective_s
     setting = (

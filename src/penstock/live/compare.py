@@ -28,10 +28,20 @@ def prepared(
     base: LiveSettings,
     slo_s: float | None,
     max_replicas: int,
+    interval_s: float = 5.0,
 ) -> list[LiveRun]:
     """A run for each, none of them started: what cannot be run is reported before anything is."""
     return [
-        _run_of(one, entry, load, base=base, slo_s=slo_s, max_replicas=max_replicas) for one in contenders
+        _run_of(
+            one,
+            entry,
+            load,
+            base=base,
+            slo_s=slo_s,
+            max_replicas=max_replicas,
+            interval_s=interval_s,
+        )
+        for one in contenders
     ]
 
 
@@ -43,6 +53,7 @@ def _run_of(
     base: LiveSettings,
     slo_s: float | None,
     max_replicas: int,
+    interval_s: float,
 ) -> LiveRun:
     name, rates = contender.name, load.trace().rates
     app = entry.on_spark(
@@ -51,7 +62,8 @@ def _run_of(
         protocol=Method.LIVE,
     )
     settings = replace(base, out=base.out / name.replace(":", "-"), label=name)
-    controller = controller_for(app, advise=True)  # watches, where somebody else decides or nobody does
+    # It watches, where somebody else decides or nobody does.
+    controller = controller_for(app, interval_s=interval_s, advise=True)
     if name in (STATIC_PEAK, STATIC_MEAN):
         rate = float(rates.max() if name == STATIC_PEAK else rates.mean())
         fixed = static_replicas(entry.checked_live_graph(max_replicas), rate)
@@ -59,7 +71,7 @@ def _run_of(
     elif name == DYNAMIC_ALLOCATION:
         settings = replace(settings, spark_allocates=True)
     else:
-        controller = controller_for(app, policy=contender)
+        controller = controller_for(app, policy=contender, interval_s=interval_s)
     return LiveRun(app, controller, settings, entry.feeder(load))
 
 

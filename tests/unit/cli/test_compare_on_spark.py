@@ -118,6 +118,7 @@ def test_what_is_done_stays_when_a_later_run_fails(
     ("words", "message"),
     [
         (("--load", "zigzag"), "load 'zigzag': unknown"),
+        (("--interval", "0"), "interval"),
         (("--application", "top-routes"), "its service times are not known in advance"),
         (("--application", "nope"), "application 'nope': unknown"),
         (("--out", "taken"), "--out taken: not an empty folder"),
