@@ -26,15 +26,19 @@ careful = st.builds(
     interval_s=st.just(30.0),
     max_replicas=st.just(dict.fromkeys(NAMES, MOST)),
     warm_up_s=st.sampled_from((0.0, 0.0, 60.0)),
+    anticipating=st.booleans(),
     scale_in_window_s=st.sampled_from((0.0, 90.0)),
     max_nodes=st.sampled_from((None, 7)),
     max_cost=st.sampled_from((None, 9.0)),
     excluded=st.sampled_from(((), (Window(start_s=100.0, end_s=200.0),))),
+    full_host=st.sampled_from((0.0, 0.95)),
 )
 
 
 @st.composite
-def observations(draw: st.DrawFn, at_s: float, running: dict[str, Replicas]) -> ApplicationObservation:
+def observations(
+    draw: st.DrawFn, at_s: float, running: dict[str, Replicas], full: bool
+) -> ApplicationObservation:
     return ApplicationObservation(
         at_s=at_s,
         response_time_s=draw(metric),
@@ -48,10 +52,12 @@ def observations(draw: st.DrawFn, at_s: float, running: dict[str, Replicas]) -> 
                 utilisation=draw(metric),
                 backlog=draw(metric),
                 skew=draw(metric),
+                computing=draw(st.sampled_from((0.9, None, nan, 0.1))),
             )
             for name in NAMES
         ),
         reconfiguring=draw(st.sampled_from(((), (), (), ("rank",)))),
+        host_loads={"a": draw(st.sampled_from((0.96, 1.0) if full else (0.96, 0.3, nan)))},
     )
 
 
@@ -70,10 +76,15 @@ def test_what_is_admitted_was_measured_is_within_bounds_and_caps_and_every_no_ha
 ) -> None:
     memory = SafetyMemory()
     running = {name: data.draw(replicas) for name in NAMES}
-    at_s = 0.0
+    at_s, began_s, rounds = 0.0, 0.0, 0
+    full = data.draw(st.booleans())
+    changed_s = dict.fromkeys(NAMES, 0.0)
+    waits = dict.fromkeys(NAMES, False)  # or may be known to, by what was ever seen
     for _ in range(data.draw(st.integers(1, 8))):
-        at_s += data.draw(st.sampled_from((30.0, 30.0, 60.0)))
-        seen = data.draw(observations(at_s, running))
+        at_s, rounds = at_s + data.draw(st.sampled_from((30.0, 30.0, 60.0))), rounds + 1
+        began_s = at_s if rounds == 1 else began_s
+        seen = data.draw(observations(at_s, running, full))
+        waits = {one.operator: waits[one.operator] or one.computing == 0.1 for one in seen.operators}
         decisions: dict[str, Decision] = {}
         asked: list[Request] = []
         for name in NAMES:
@@ -104,6 +115,12 @@ def test_what_is_admitted_was_measured_is_within_bounds_and_caps_and_every_no_ha
             assert not any(window.contains(at_s) for window in careful.excluded)
             now = running[request.operator]
             assert 1 <= request.target.total <= max(MOST, now.total - 1)
+            adds = request.target.total > now.total
+            assert not (adds and careful.full_host and full and rounds > 2) or waits[request.operator]
+            assert at_s - began_s >= careful.warm_up_s
+            early = rounds > 1 and at_s - changed_s[request.operator] < careful.warm_up_s
+            assert not early or (adds and careful.anticipating)
+            changed_s[request.operator] = at_s
             wanted = next(r for r in asked if r.operator == request.operator)
             assert isinstance(request, type(wanted))
             running[request.operator] = request.target

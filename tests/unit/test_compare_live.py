@@ -8,8 +8,9 @@ import pytest
 from penstock.apps.feeding.load import Load
 from penstock.apps.registry import application_entry
 from penstock.control.spec import Manager
+from penstock.domain.application import Operator, pipeline
 from penstock.domain.errors import InputError
-from penstock.live.compare import prepared
+from penstock.live.compare import prepared, static_replicas
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings
 
@@ -38,13 +39,26 @@ def test_policies_decide_and_beside_static_replicas_and_spark_penstock_only_watc
     assert not any(live.settings.out.exists() for live in found.values())
 
 
-def test_static_replicas_carry_the_peak_or_the_mean_at_three_quarters(tmp_path: Path) -> None:
-    found = runs("static-mean", "static-peak", out=tmp_path)
+def test_static_replicas_carry_a_load_at_three_quarters() -> None:
+    graph = pipeline(
+        "p",
+        Operator(name="lookup", service_time_s=0.020, max_replicas=8),
+        Operator(name="score", service_time_s=0.004, max_replicas=8),
+        Operator(name="slow", service_time_s=1.0, max_replicas=8),
+        Operator(name="quick", service_time_s=1e-6, max_replicas=8),
+    )
     # 200 tuples/s of 20 and of 4 ms are 4 and .8 busy replicas: 5.3 and 1.1 at .75.
-    assert found["static-peak"].settings.replicas_of == {"lookup": 6, "score": 2}
-    # 25 for half the time, 200 for a fifth, and 112.5 on the slopes: 86 tuples/s.
-    assert found["static-mean"].settings.replicas_of == {"lookup": 3, "score": 1}
-    assert LOAD.trace().rates.mean() == pytest.approx(86.25, rel=0.01)
+    assert static_replicas(graph, 200.0) == {"lookup": 6, "score": 2, "slow": 8, "quick": 1}
+
+
+def test_static_runs_have_the_replicas_of_the_peak_and_of_the_mean(tmp_path: Path) -> None:
+    found = runs("static-mean", "static-peak", out=tmp_path)
+    graph = application_entry("lookups").checked_live_graph(8)
+    assert found["static-peak"].settings.replicas_of == static_replicas(graph, 200.0)
+    # 25 for half the time, 200 for a fifth, and 112.5 on average on the slopes.
+    mean = 0.5 * 25 + 0.2 * 200 + 0.3 * 112.5
+    assert found["static-mean"].settings.replicas_of == static_replicas(graph, mean)
+    assert static_replicas(graph, mean) != static_replicas(graph, 200.0)
 
 
 def test_two_deciders_at_once_are_refused(tmp_path: Path) -> None:

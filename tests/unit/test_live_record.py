@@ -1,23 +1,23 @@
 """What is left of a live run: figures that leave nothing out."""
 
+from collections.abc import Mapping, Sequence
+
+from penstock.cli.live_view import verdict
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.live.record import Interval, Summary, summary
+from penstock.live.record import Interval, Summary, host_full_pct, row, summary
 
 
 def of(
-    *,
-    done: list[tuple[float, int]],
-    unfinished: list[tuple[float, int]],
-    intervals: list[Interval] | None = None,
+    *, done: list[tuple[float, int]], unfinished: list[tuple[float, int]], intervals: Sequence[Interval] = ()
 ) -> Summary:
     return summary(
         application="a",
         policy="p",
         finished=True,
         objective_s=5.0,
-        intervals=intervals or [],
+        intervals=intervals,
         response_times=done,
         unfinished=unfinished,
         records=[],
@@ -58,3 +58,37 @@ def test_changes_of_replicas_count_whoever_made_them() -> None:
     assert figures.replica_changes == 3  # two operators at once, then one of them again
     assert figures.reconfigurations == 0
     assert figures.replica_seconds == 5 * (2 + 2 + 6 + 5 + 5)
+
+
+def at_loads(*hosts: Mapping[str, float] | None) -> list[Interval]:
+    return [
+        Interval(
+            seen=ApplicationObservation(
+                at_s=5.0 * number, response_time_s=1.0, operators=(), host_loads=loads
+            ),
+            reasons=(),
+            changed=(),
+        )
+        for number, loads in enumerate(hosts, start=1)
+    ]
+
+
+def test_a_host_is_full_in_the_intervals_in_which_no_host_had_cpu_left() -> None:
+    run = at_loads({"a": 0.99}, {"a": 0.5}, None, {"a": 1.0, "b": 0.2}, {"a": 1.0, "b": 0.96})
+    assert host_full_pct(run) == 50.0
+    assert host_full_pct(at_loads(None)) is None
+    assert row(run[3], 0.0)["host_load"] == 0.2
+    assert row(run[2], 0.0)["host_load"] is None
+
+
+def test_the_verdict_says_in_one_sentence_that_the_host_was_full_unless_that_was_seldom() -> None:
+    def said(*hosts: Mapping[str, float]) -> str:
+        return verdict(of(done=[], unfinished=[], intervals=at_loads(*hosts)), 5.0, {})
+
+    kept = "Kept 100 % of the intervals inside 5 s."
+    assert said({"a": 1.0}, {"a": 1.0}, {"a": 0.5}, {"a": 0.5}, {"a": 0.5}) == (
+        f"{kept} The host's CPU was full in 40 % of the intervals: more replicas there cannot help; a faster "
+        "or a second host would."
+    )
+    assert said({"a": 0.5}) == kept
+    assert "full" not in said({"a": 1.0}, *[{"a": 0.5}] * 19)

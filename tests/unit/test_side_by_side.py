@@ -1,5 +1,7 @@
 """Runs side by side: what is said of them is what was measured, also where it is bad news."""
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.domain.deployment import Replicas
@@ -120,6 +122,15 @@ def test_the_cheapest_is_that_of_those_with_few_violations() -> None:
         ("over 5 % violations",),
     ]
     assert beside(careless, late_pct=9.0).cheapest is None
+
+
+def test_a_host_that_was_full_is_mentioned_unless_that_was_seldom() -> None:
+    def remarks(full_pct: float | None) -> tuple[str, ...]:
+        one = replace(PEAK, summary=replace(PEAK.summary, host_full_pct=full_pct))
+        return beside(one, cost=1.0).remarks(one)
+
+    assert remarks(40.0) == ("the host's CPU was full in 40 % of the intervals",)
+    assert remarks(5.0) == remarks(None) == ()
 
 
 def test_nothing_is_claimed_of_what_did_not_run() -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.live.run import LiveRun
 
 _MOST_LATE_PCT = 5.0  # of the intervals of a run that kept its objective
+_SELDOM_FULL_PCT = 5.0  # of the intervals: a host that is full no more often needs no word
 
 
 def watched(live: "LiveRun") -> "Summary":
@@ -103,7 +104,10 @@ def page(live: "LiveRun", summary: "Summary", name: str, fixed: "Mapping[str, Fi
 
 
 def verdict(summary: "Summary", objective_s: float, fixed: "Mapping[str, Fixed]") -> str:
-    """In one sentence: whether the objective was kept, and what that cost beside static peak."""
+    """In one sentence: whether the objective was kept, and what that cost beside static peak.
+
+    And in another, where the hosts were full: that more replicas could not help.
+    """
     late = summary.violations_after_first_minute_pct
     which = "the intervals after the first minute"
     if late is None:
@@ -116,7 +120,17 @@ def verdict(summary: "Summary", objective_s: float, fixed: "Mapping[str, Fixed]"
         share = 100 * summary.replica_seconds / peak.replica_seconds
         cost = f", at {share:.0f} % of the replica-seconds of static peak"
     begins = "Missed its objective: kept" if late > _MOST_LATE_PCT else "Kept"
-    return f"{begins} {100 - late:.0f} % of {which} inside {objective_s:g} s{cost}."
+    return f"{begins} {100 - late:.0f} % of {which} inside {objective_s:g} s{cost}.{_full_host(summary)}"
+
+
+def _full_host(summary: "Summary") -> str:
+    full = summary.host_full_pct
+    if full is None or full <= _SELDOM_FULL_PCT:
+        return ""
+    return (
+        f" The host's CPU was full in {full:.0f} % of the intervals: more replicas there cannot help; "
+        "a faster or a second host would."
+    )
 
 
 _FIXED_HEADER = ("", "violations", "p50", "p95", "replicas", "replica-seconds")
@@ -175,4 +189,9 @@ def _cells(summary: "Summary") -> list[tuple[str, str]]:
         ("cost", f"{summary.cost:.3f}"),
         ("reconfigurations", str(summary.reconfigurations)),
         ("downtime", f"{summary.downtime_pct:.1f} %"),
+        *(
+            []
+            if summary.host_full_pct is None
+            else [("host's CPU full", f"{summary.host_full_pct:.1f} % of intervals")]
+        ),
     ]

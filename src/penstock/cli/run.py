@@ -124,9 +124,9 @@ def run(
         typer.Option(
             "--trigger",
             help="Shortest time from one micro-batch to the next, in seconds: a short one answers sooner, "
-            "a long one leaves replicas time for other work.",
+            "a long one leaves the machine time for other work.",
         ),
-    ] = 0.2,
+    ] = 0.5,
     protocol: Annotated[
         str,
         typer.Option(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from penstock.control.safety_settings import SafetySettings
-from penstock.control.watch import SafetyMemory, Track, noticed, plausible
+from penstock.control.watch import READINGS, SafetyMemory, Track, noticed, plausible
 from penstock.domain.decision import Decision
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
@@ -176,12 +176,19 @@ def blind(request: Request, view: View) -> Veto | None:
 
 
 def warming_up(request: Request, view: View) -> Veto | None:
-    since = view.seen.at_s - view.track.changed_at_s
+    anticipated = _is_anticipated(request, view)
+    since = view.seen.at_s - (view.track.first_seen_s if anticipated else view.track.changed_at_s)
     if since >= view.settings.warm_up_s:
         return None
+    what = "first seen" if anticipated else "changed"
     return Veto(
-        reason=f"changed {since:.0f} s ago; measurements mean something after {view.settings.warm_up_s:.0f} s"
+        reason=f"{what} {since:.0f} s ago; measurements mean something after {view.settings.warm_up_s:.0f} s"
     )
+
+
+def _is_anticipated(request: Request, view: View) -> bool:
+    """More replicas for the load that arrives: wanted whatever is measured right after a change."""
+    return view.settings.anticipating and _adds(request, view)
 
 
 def catching_up(request: Request, view: View) -> Veto | None:
@@ -194,7 +201,7 @@ def catching_up(request: Request, view: View) -> Veto | None:
                 return Veto(reason=f"operator '{name}' has {backlog} to work off")
         return None
     own = _behind(view).get(view.one.operator)
-    if own is None or not _is_recent(view.track, view):
+    if own is None or not _is_recent(view.track, view) or _is_anticipated(request, view):
         return None
     drained = view.track.drained
     if drained is None or drained <= 0:
@@ -230,6 +237,26 @@ def hot_key(request: Request, view: View) -> Veto | None:
     return Veto(
         reason=f"the busiest replica carries {skew:.1f} times the mean load{others}: a hot key or "
         "partition, which more replicas do not relieve"
+    )
+
+
+def full_host(request: Request, view: View) -> Veto | None:
+    """On a full host one more replica that computes only takes CPU from the others; one that waits works."""
+    hosts, limit = view.memory.hosts, view.settings.full_host
+    if limit == 0 or not hosts or not _adds(request, view) or view.track.waits:
+        return None
+    # A new replica may come to any of them: one that has room, or is not known well enough, is room.
+    means = {host: sum(one.share for one in readings) / len(readings) for host, readings in hosts.items()}
+    if min(means.values()) < limit or any(len(readings) < READINGS for readings in hosts.values()):
+        return None
+    host = min(means, key=lambda name: means[name])
+    for_s = hosts[host][-1].at_s - hosts[host][0].at_s + view.settings.interval_s
+    busy = f"{100 * means[host]:.0f} % of its CPU busy for {for_s:.0f} s"
+    if len(hosts) == 1:
+        return Veto(reason=f"host '{host}' is full ({busy}): more replicas on it cannot help")
+    return Veto(
+        reason=f"all {len(hosts)} hosts are full (the least so, '{host}': {busy}): more replicas on them "
+        "cannot help"
     )
 
 
@@ -368,6 +395,7 @@ GUARDS: tuple[Guard, ...] = (
     warming_up,
     catching_up,
     hot_key,
+    full_host,
     futile,
     hasty_scale_in,
     over_budget,

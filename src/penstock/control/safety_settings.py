@@ -7,6 +7,7 @@ from math import isfinite
 from penstock.domain.errors import InputError
 
 DAY_S = 86_400.0
+FULL_HOST = 0.95  # share of a host's CPU busy from which nothing is left for another replica
 METRICS = (
     "arrival_rate",
     "response_time_s",
@@ -16,6 +17,7 @@ METRICS = (
     "service_variance_s2",
     "backlog",
     "skew",
+    "computing",
 )
 
 
@@ -60,6 +62,9 @@ class SafetySettings:
     needed_metrics: tuple[str, ...] = ("arrival_rate", "response_time_s", "utilisation")
     stale_after_intervals: float = 3.0
     warm_up_s: float = 60.0  # after a change, and after the first observation
+    # Whoever decides goes by the load that arrives, so a change need not be given time before replicas are
+    # added. A copy of the policy's trait: what was recorded without it replays as it was decided.
+    anticipating: bool = False
     catch_up_backlog_s: float = 10.0  # a backlog of this many seconds of arrivals has to be worked off
     catch_up_limit_s: float = (
         300.0  # after a change; a backlog that lasts longer no longer counts as catching up
@@ -74,6 +79,7 @@ class SafetySettings:
     ineffective_hold_s: float = 600.0  # how long no replicas are added after one that did not help
     max_skew: float = 1.75  # busiest replica over the mean; above, it is a hot key
     busy: float = 0.8  # mean utilisation from which more replicas help in spite of a hot key
+    full_host: float = FULL_HOST  # share of a host's CPU that is all of it
 
     def __post_init__(self) -> None:
         self._check_replicas()
@@ -115,6 +121,8 @@ class SafetySettings:
                 raise InputError(f"safety: {name}={value}; it must be a number and not negative")
         if not (isfinite(self.interval_s) and self.interval_s > 0):
             raise InputError(f"safety: interval_s={self.interval_s}; it must be positive")
+        if not 0 <= self.full_host <= 1:
+            raise InputError(f"safety: full_host={self.full_host}; it is a share, at least 0 and at most 1")
         if not 0 <= self.least_improvement < 1:
             raise InputError(
                 f"safety: least_improvement={self.least_improvement}; it must be at least 0 and below 1"
@@ -142,4 +150,5 @@ UNGUARDED = SafetySettings(
     scale_in_window_s=0.0,
     ineffective_hold_s=0.0,
     max_skew=0.0,
+    full_host=0.0,
 )

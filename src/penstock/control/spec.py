@@ -171,6 +171,12 @@ def who_decides(operator_policy: str, application_policy: str) -> str:
     return f"{operator_policy} + {application_policy}"
 
 
+def anticipates(operator_policy: Manager, application_policy: Manager) -> bool:
+    """Whether whoever decides goes by the load that arrives, which a change does not disturb."""
+    above = application_policy.entry(Level.APPLICATION).traits
+    return (above if above.decides_itself else operator_policy.entry(Level.OPERATOR).traits).anticipates
+
+
 def check_tunable(operator_policy: Manager, application_policy: Manager) -> None:
     """A manager that tunes needs something to set: bounds or weights that operators decide by."""
     if not application_policy.entry(Level.APPLICATION).traits.tunes:

@@ -1,7 +1,7 @@
 """What the safety chain remembers of every operator, and what it notices by itself.
 
 How long ago something changed, how many replicas were wanted over time, whether a backlog
-shrinks, and whether the replicas that were added have helped.
+shrinks, whether the replicas that were added have helped, and how full the hosts are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,9 @@ from penstock.domain.observation import ApplicationObservation, OperatorObservat
 from penstock.domain.request import Migrate, Request, ScaleOut
 
 SATURATED = 0.95  # a measured utilisation above this only says "as busy as can be"
+READINGS = 3  # that count together: a single one is noise, or a Java machine that starts
+_RISE = 0.05  # of the load, above what it was over the intervals before
+_COMPUTES = 0.5  # CPU seconds per second at work, from which an operator computes rather than waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,7 @@ class ScaleOutTrial:
     response_time_s: float
     saturated: bool
     processed: float | None  # tuples/s
+    rising: bool = False  # the load has just risen: the response time is still that of less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +61,28 @@ class Track:
     changed_at_s: float
     seen_at_s: float  # end of the last interval that was measured
     watched_at_s: float  # when it was last looked at
+    first_seen_s: float = -inf  # -inf: before any warm-up that still matters
     wanted: tuple[Wanted, ...] = ()
     backlog: float | None = None
     drained: float | None = None  # tuples by which the backlog shrank since the previous observation
     processed: float | None = None  # tuples/s
     trial: ScaleOutTrial | None = None
     futile: Futile | None = None
+    rates: tuple[float, ...] = ()  # the latest arrival rates
+    computing: tuple[float, ...] = ()  # the latest shares of its working time that were CPU
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is known to wait for others, not for the CPU, most of the time it works."""
+        return bool(self.computing) and _mean(self.computing) < _COMPUTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostReading:
+    """How busy a host's CPU was over the interval that ended at a given time."""
+
+    at_s: float
+    share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +93,7 @@ class SafetyMemory:
     paused_until_s: float | None = None
     overrides: Mapping[str, Replicas] = field(default_factory=dict)
     changes_at_s: tuple[float, ...] = ()  # of the whole application, within the window of the budget
+    hosts: Mapping[str, tuple[HostReading, ...]] = field(default_factory=dict)  # the latest, oldest first
 
 
 def obey(memory: SafetyMemory, order: Order) -> SafetyMemory:
@@ -101,7 +122,11 @@ def plausible(seen: ApplicationObservation) -> ApplicationObservation:
         lost: dict[str, Any] = {name: None for name in METRICS if not kept(name, getattr(one, name))}
         return one._replace(**lost)
 
-    return seen._replace(operators=tuple(cleaned(one) for one in seen.operators))
+    loads = seen.host_loads or {}
+    return seen._replace(
+        operators=tuple(cleaned(one) for one in seen.operators),
+        host_loads={host: share for host, share in loads.items() if 0 <= share <= 1},
+    )
 
 
 def noticed(
@@ -123,7 +148,19 @@ def noticed(
         paused = None
     begin = seen.at_s - settings.changes_window_s
     changes = tuple(at_s for at_s in memory.changes_at_s if at_s > begin)
-    return replace(memory, tracks=tracks, paused_until_s=paused, changes_at_s=changes)
+    hosts = _followed_hosts(settings, memory.hosts, seen)
+    return replace(memory, tracks=tracks, paused_until_s=paused, changes_at_s=changes, hosts=hosts)
+
+
+def _followed_hosts(
+    settings: SafetySettings, before: Mapping[str, tuple[HostReading, ...]], seen: ApplicationObservation
+) -> dict[str, tuple[HostReading, ...]]:
+    """Without those not heard of for a while: nobody knows how they are, or whether replicas are there."""
+    hosts = dict(before)
+    for host, share in (seen.host_loads or {}).items():
+        hosts[host] = (*hosts.get(host, ()), HostReading(at_s=seen.at_s, share=share))[-READINGS:]
+    oldest_s = seen.at_s - READINGS * settings.interval_s
+    return {host: readings for host, readings in hosts.items() if readings[-1].at_s > oldest_s}
 
 
 def _followed(settings: SafetySettings, track: Track | None, one: OperatorObservation, at_s: float) -> Track:
@@ -133,7 +170,10 @@ def _followed(settings: SafetySettings, track: Track | None, one: OperatorObserv
             changed_at_s=at_s,
             seen_at_s=one.at_s,
             watched_at_s=at_s,
+            first_seen_s=at_s,
             backlog=one.backlog,
+            rates=() if one.arrival_rate is None else (one.arrival_rate,),
+            computing=() if one.computing is None else (one.computing,),
         )
     if one.replicas != track.replicas:
         track = replace(track, replicas=one.replicas, changed_at_s=at_s)
@@ -148,7 +188,17 @@ def _followed(settings: SafetySettings, track: Track | None, one: OperatorObserv
     processed = None
     if drained is not None and one.arrival_rate is not None:
         processed = one.arrival_rate + drained / (one.at_s - track.seen_at_s)
-    return replace(track, seen_at_s=one.at_s, backlog=one.backlog, drained=drained, processed=processed)
+    rates = track.rates if one.arrival_rate is None else (*track.rates, one.arrival_rate)
+    computing = track.computing if one.computing is None else (*track.computing, one.computing)
+    return replace(
+        track,
+        seen_at_s=one.at_s,
+        backlog=one.backlog,
+        drained=drained,
+        processed=processed,
+        rates=rates[-READINGS:],
+        computing=computing[-READINGS:],
+    )
 
 
 def _wanted_total(
@@ -192,7 +242,8 @@ def _why_futile(
 ) -> str | None:
     rate, time = one.arrival_rate or 0.0, one.response_time_s or 0.0
     least = settings.least_improvement
-    more_load = rate > trial.rate * (1 + least)
+    # Only the same load compares: where it rose, before or since, a good change may look like a bad one.
+    more_load = trial.rising or rate > trial.rate * (1 + least)
     faster = time < trial.response_time_s * (1 - least)
     # An overloaded operator may still be overloaded with one more, and yet process more.
     processes_more = trial.saturated and (
@@ -244,4 +295,14 @@ def _trial(request: ScaleOut, one: OperatorObservation, track: Track, at_s: floa
         response_time_s=one.response_time_s,
         saturated=one.utilisation >= SATURATED or one.response_time_s == inf or (track.drained or 0) < 0,
         processed=track.processed,
+        rising=_has_risen(track.rates),
     )
+
+
+def _has_risen(rates: Sequence[float]) -> bool:
+    """Whether the latest of these rates is clearly above those before it."""
+    return len(rates) > 1 and rates[-1] > _mean(rates[:-1]) * (1 + _RISE)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -29,6 +29,7 @@ class OperatorObservation(NamedTuple):
     batch_s: float | None = None  # mean duration of the micro-batches that ended, where there are any
     batch_tuples: float | None = None  # mean number of tuples in them
     ready_s: float | None = None  # from asking for a replica to its first tuples, lately
+    computing: float | None = None  # seconds of CPU per second at work: 1 computes, 0 waits for others
 
 
 class ApplicationObservation(NamedTuple):
@@ -46,6 +47,7 @@ class ApplicationObservation(NamedTuple):
     reconfiguring: tuple[str, ...] = ()  # operators whose last change is not finished
     nodes: "Mapping[str, NodeObservation] | None" = None  # by name, where placement matters
     hosts: Mapping[str, tuple[str, ...]] | None = None  # operator -> node of each of its replicas
+    host_loads: Mapping[str, float] | None = None  # share of its CPU busy, by host that replicas run on
 
 
 class NodeObservation(NamedTuple):

@@ -120,7 +120,10 @@ def attach(
     # Policies that need no model do not look at the service time.
     graph = pipeline(OPERATOR, Operator(name=OPERATOR, service_time_s=1e-3, max_replicas=max_replicas))
     settings = SafetySettings(
-        interval_s=interval_s, max_replicas={OPERATOR: max_replicas}, warm_up_s=interval_s
+        interval_s=interval_s,
+        max_replicas={OPERATOR: max_replicas},
+        warm_up_s=interval_s,
+        anticipating=manager.entry(Level.OPERATOR).traits.anticipates,
     )
     spec = ControllerSpec(
         application=graph,

@@ -14,6 +14,7 @@ from penstock.control.spec import Manager
 from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
+from penstock.live.fixed_replicas import STATIC_UTILISATION
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings, controller_for
 from penstock.live.side_by_side import DYNAMIC_ALLOCATION, STATIC_MEAN, STATIC_PEAK
@@ -75,10 +76,12 @@ def _run_of(
     return LiveRun(app, controller, settings, entry.feeder(load))
 
 
-def static_replicas(graph: Application, rate: float, *, utilisation: float = 0.75) -> dict[str, int]:
-    """Replicas that carry this load at this utilisation, from known service times."""
+def static_replicas(graph: Application, rate: float) -> dict[str, int]:
+    """Replicas that carry this load with some room, from known service times."""
     return {
-        operator.name: min(max(ceil(rate * operator.service_time_s / utilisation), 1), operator.max_replicas)
+        operator.name: min(
+            max(ceil(rate * operator.service_time_s / STATIC_UTILISATION), 1), operator.max_replicas
+        )
         for operator in graph.operators
     }
 

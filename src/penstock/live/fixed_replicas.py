@@ -6,7 +6,7 @@ calibrates: as many replicas as the peak of the load needs, or its mean, from th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from typing import NamedTuple
 
 from penstock.domain.application import Application
@@ -14,6 +14,8 @@ from penstock.domain.infrastructure import NodeType
 from penstock.live.record import Interval
 from penstock.perf.micro_batch import Batch, MicroBatches, calibrated
 from penstock.runtimes.spark.measures import waits
+
+STATIC_UTILISATION = 0.75  # that static provisioning plans for
 
 
 class Moved(NamedTuple):
@@ -66,8 +68,12 @@ def models_of(intervals: Sequence[Interval], node_types: Sequence[NodeType]) -> 
 def replicas_at(
     graph: Application, models: Mapping[str, MicroBatches], rate: float, objective_s: float
 ) -> dict[str, int]:
-    """The fewest predicted to keep the slowest path inside at this load, one by one where it helps most."""
-    replicas = {one.name: 1 for one in graph.operators}
+    """Replicas that carry this load with some room, and the fewest more that are predicted to keep the
+    slowest path inside, one by one where it helps most."""
+    replicas = {
+        one.name: min(max(ceil(rate * models[one.name].tuple_s / STATIC_UTILISATION), 1), one.max_replicas)
+        for one in graph.operators
+    }
 
     def response_s(of: Mapping[str, int]) -> float:
         return max(

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
+from penstock.control.safety_settings import FULL_HOST
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation
 from penstock.reconfigure.words import Ending, Record
@@ -42,6 +43,7 @@ class Summary:
     reconfigurations: int
     downtime_pct: float  # of the time, any query stopped for a reconfiguration
     replica_changes: int  # from one interval to the next, of an operator's replicas, whoever changed them
+    host_full_pct: float | None = None  # of intervals, no CPU left on any host that replicas ran on
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -101,6 +103,7 @@ def summary(
             for first, second in pairwise(intervals)
             for before, one in zip(first.seen.operators, second.seen.operators, strict=True)
         ),
+        host_full_pct=host_full_pct(intervals),
     )
 
 
@@ -108,6 +111,17 @@ def late_pct(intervals: Sequence[Interval], objective_s: float) -> float | None:
     """Share of intervals over the objective; one without results is late if tuples have waited too long."""
     judged = [seen for interval in intervals if (seen := response_of(interval)) is not None]
     return 100 * sum(1 for seconds in judged if seconds > objective_s) / len(judged) if judged else None
+
+
+def host_full_pct(intervals: Sequence[Interval]) -> float | None:
+    """Share of intervals in which every host was full, of those in which that was measured."""
+    judged = [load for interval in intervals if (load := _host_load(interval)) is not None]
+    return 100 * sum(1 for load in judged if load >= FULL_HOST) / len(judged) if judged else None
+
+
+def _host_load(interval: Interval) -> float | None:
+    """Of the least busy host: where that has no CPU left, none has."""
+    return min((interval.seen.host_loads or {}).values(), default=None)
 
 
 def response_of(interval: Interval) -> float | None:
@@ -128,6 +142,7 @@ def row(interval: Interval, began_s: float) -> dict[str, Any]:
         "response_time_p50_s": seen.response_time_p50_s,
         "response_time_p95_s": seen.response_time_p95_s,
         "response_time_p99_s": seen.response_time_p99_s,
+        "host_load": _host_load(interval),
         "changed": "; ".join(interval.changed),
         "reasons": "; ".join(interval.reasons),
     }
@@ -144,6 +159,7 @@ def row(interval: Interval, began_s: float) -> dict[str, Any]:
                 ("utilisation", one.utilisation),
                 ("backlog", one.backlog),
                 ("skew", one.skew),
+                ("computing", one.computing),
             )
         }
     return cells

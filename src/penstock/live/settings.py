@@ -10,6 +10,7 @@ from penstock.control.spec import (
     GRANT_ALL,
     ControllerSpec,
     Policy,
+    anticipates,
     check_tunable,
     manager_of,
     operator_specs,
@@ -32,7 +33,7 @@ class LiveSettings:
     kinds: tuple[NodeKind, ...] = (STANDARD,)
     minutes: float | None = None  # None: until the input is done, or until interrupted
     until_done: bool = False
-    trigger_s: float = 0.2  # a micro-batch begins that often at most
+    trigger_s: float = 0.5  # a micro-batch begins that often at most
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
     replicas: int = 1  # every chain starts with
     spares: int = 0  # warm executors of every chain that wait to become replicas
@@ -115,6 +116,7 @@ def controller_for(
         safety=SafetySettings(
             interval_s=interval_s,
             warm_up_s=warm_up_s,
+            anticipating=anticipates(below, above),
             scale_in_window_s=scale_in_window_s,
             max_replicas={one.name: one.max_replicas for one in graph.operators},
             max_cost=max_cost,

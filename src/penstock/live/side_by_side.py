@@ -15,6 +15,7 @@ RIVALS = (DYNAMIC_ALLOCATION, "ds2")
 
 MOST_LATE_PCT = 5.0  # of the intervals after the first minute
 MOST_OF_PEAK_PCT = 70.0  # of static peak's replica-seconds
+SELDOM_FULL_PCT = 5.0  # of the intervals: a host that is full no more often needs no word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,9 @@ class Comparison:
             said.append(f"cheapest with at most {MOST_LATE_PCT:g} % violations")
         if one.name == OURS:
             said += [finding.short for finding in self.findings()[1:] if finding.holds is False]
+        full = one.summary.host_full_pct
+        if full is not None and full > SELDOM_FULL_PCT:
+            said.append(f"the host's CPU was full in {full:.0f} % of the intervals")
         return tuple(said)
 
     def as_json(self) -> dict[str, Any]:

@@ -55,13 +55,16 @@ class MicroBatches:
         backlog: float = 0.0,
         drain_s: float = inf,
     ) -> int:
-        """The fewest replicas of this speed within the bound; `most` where no number of them is.
+        """The fewest replicas of this speed within the bound; `most` where not even they are.
 
-        A backlog that is to be gone after `drain_s` comes on top of the load.
+        A backlog that is to be gone after `drain_s` comes on top of the load. More replicas do nothing
+        about the fixed part of a batch: where that alone is near the bound or beyond it, as many as
+        bring batches within half as much again.
         """
         load = rate + (backlog / drain_s if backlog > 0 else 0.0)
+        within_s = max(bound_s, _NEAR * self.response_time_s(0.0, speed))
         for replicas in range(1, most + 1):
-            if self.response_time_s(load, replicas * speed) <= bound_s:
+            if self.response_time_s(load, replicas * speed) <= within_s:
                 return replicas
         return most
 
@@ -132,6 +135,7 @@ class Calibration(NamedTuple):
         return MicroBatches(fixed_s=seconds - slope * work, tuple_s=slope, trigger_s=trigger_s)
 
 
+_NEAR = 1.5  # times the fixed part: what is left to gain costs many replicas
 _TOLD_APART = 0.2  # standard deviation of the batches' work over its mean, from which a slope means something
 _SLOWER = 1.02  # how much longer a tuple may take than the least known, per batch
 _DOWN, _UP = 0.5, 0.2  # how far the fixed part follows a batch that took less, and one that took more

@@ -68,6 +68,7 @@ class Traits:
     unbound_by: str | None = None  # a parameter that, once set, leaves no such bound
     decides_itself: bool = False  # for all operators: they have no managers of their own
     tunes: bool = False  # it sets the bounds and weights of Operator Managers
+    anticipates: bool = False  # it decides by the load that arrives, which a change does not disturb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,18 +156,36 @@ def operator_policy(
     needs_model: bool = False,
     has_bounds: bool = False,
     unbound_by: str | None = None,
+    anticipates: bool = False,
     published: Values | None = None,
 ) -> Callable[[T], T]:
     """Register the class of an operator policy under its name, or under names that each fix some fields."""
-    traits = Traits(chance=chance, needs_model=needs_model, has_bounds=has_bounds, unbound_by=unbound_by)
+    traits = Traits(
+        chance=chance,
+        needs_model=needs_model,
+        has_bounds=has_bounds,
+        unbound_by=unbound_by,
+        anticipates=anticipates,
+    )
     return _entering(Level.OPERATOR, names, traits, published)
 
 
 def application_policy(
-    names: Names, *, needs_model: bool = False, decides_itself: bool = False, tunes: bool = False
+    names: Names,
+    *,
+    needs_model: bool = False,
+    decides_itself: bool = False,
+    tunes: bool = False,
+    anticipates: bool = False,
 ) -> Callable[[T], T]:
     """Register the class of an application policy."""
-    traits = Traits(needs_model=needs_model, decides_itself=decides_itself, tunes=tunes, chance=tunes)
+    traits = Traits(
+        needs_model=needs_model,
+        decides_itself=decides_itself,
+        tunes=tunes,
+        chance=tunes,
+        anticipates=anticipates,
+    )
     return _entering(Level.APPLICATION, names, traits, None)
 
 

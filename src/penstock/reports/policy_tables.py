@@ -90,6 +90,7 @@ def _traits(family: Iterable[PolicyEntry]) -> str:
             ("has_bounds", "has bounds"),
             ("decides_itself", "decides itself"),
             ("tunes", "tunes"),
+            ("anticipates", "anticipates"),
         ):
             if getattr(one.traits, trait):
                 said.setdefault(words, []).append(one.name)

@@ -91,6 +91,10 @@ operators = st.builds(
     selectivity=maybe,
     skew=maybe,
     utilisation_by_replica=st.none() | st.lists(number, max_size=3).map(tuple),
+    batch_s=maybe,
+    batch_tuples=maybe,
+    ready_s=maybe,
+    computing=maybe,
 )
 nodes = st.builds(
     NodeObservation,
@@ -115,6 +119,7 @@ seen = st.builds(
     reconfiguring=st.just(("x",)),
     nodes=st.none() | st.dictionaries(name, nodes, max_size=2),
     hosts=st.none() | st.dictionaries(name, st.just(("n", "m")), max_size=1),
+    host_loads=st.none() | st.dictionaries(name, number, max_size=2),
 )
 orders = st.sampled_from((Pause(until_s=5.0), Override(operator="x", target=Replicas((1, 2)))))
 

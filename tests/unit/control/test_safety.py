@@ -127,6 +127,17 @@ def test_after_a_change_measurements_are_given_time_to_mean_something() -> None:
     assert chain.asked(180.0, 3, 4) == 4
 
 
+def test_who_goes_by_the_load_that_arrives_adds_replicas_without_waiting_for_the_last_to_settle() -> None:
+    chain = Chain(only(warm_up_s=60.0, anticipating=True))
+    # The first measurements of all are as cold for everybody.
+    assert chain.asked(0.0, 2, 3) == "first seen 0 s ago; measurements mean something after 60 s"
+    assert chain.asked(60.0, 2, 3) == 3
+    assert chain.asked(65.0, 2, 4) == 4  # on its way
+    assert chain.asked(70.0, 4, 6) == 6  # just there
+    assert "changed 0 s ago" in str(chain.asked(75.0, 6, 5)), "removing waits"
+    assert "changed 5 s ago" in str(chain.round(app(80.0, one(80.0, 6)), moves=(MOVE,)).vetoes[0].reason)
+
+
 def test_a_change_under_way_is_not_overtaken() -> None:
     chain = Chain(UNGUARDED)
     made = chain.round(app(0.0, one(0.0, 2), reconfiguring=("count",)), {"count": (3,)})
@@ -144,6 +155,13 @@ def test_while_a_backlog_drains_after_a_change_nothing_is_added_or_removed() -> 
     )
     assert "6000 tuples (60 s of arrivals) to work off" in str(chain.asked(30.0, 2, 1, backlog=6000.0))
     assert chain.asked(60.0, 2, 4, backlog=900.0) == 4  # worked off
+
+
+def test_who_goes_by_the_load_that_arrives_adds_replicas_while_a_backlog_drains() -> None:
+    chain = Chain(only(catch_up_backlog_s=10.0, catch_up_limit_s=300.0, anticipating=True))
+    chain.asked(0.0, 2, 2, backlog=9000.0)
+    assert "to work off" in str(chain.asked(30.0, 2, 1, backlog=6000.0)), "removing waits"
+    assert chain.asked(60.0, 2, 4, backlog=3000.0) == 4
 
 
 def test_a_backlog_that_grows_is_no_catching_up() -> None:
@@ -304,6 +322,71 @@ def test_a_hot_key_is_noticed_and_no_replica_added_for_it() -> None:
     assert chain.asked(4.0, 4, 5, skew=None) == 5
 
 
+FULL_HOST = only(full_host=0.95, interval_s=5.0)
+
+
+def on_hosts(*loads: dict[str, float], computing: float | None = 0.9, settings: Any = FULL_HOST) -> str:
+    """What is said to one more replica after these loads of the hosts, one interval after another."""
+    chain, said = Chain(settings), ""
+    for number, hosts in enumerate(loads, start=1):
+        here = one(5.0 * number, 2, computing=computing)
+        last = number == len(loads)
+        made = chain.round(app(5.0 * number, here, host_loads=hosts), {"count": (3,)} if last else None)
+        said = made.vetoes[0].reason if made.vetoes else "granted"
+    return said
+
+
+def test_on_a_full_host_no_replica_is_added() -> None:
+    assert on_hosts({"node7": 0.97}, {"node7": 0.99}, {"node7": 0.98}) == (
+        "host 'node7' is full (98 % of its CPU busy for 15 s): more replicas on it cannot help"
+    )
+    assert on_hosts(*[{"a": 0.98, "b": 0.96}] * 3) == (
+        "all 2 hosts are full (the least so, 'b': 96 % of its CPU busy for 15 s): more replicas on them "
+        "cannot help"
+    )
+    assert "host 'a' is full" in on_hosts(*[{"a": 1.0}] * 3, computing=None), "it may well compute"
+
+
+def test_a_host_is_full_only_when_it_has_been_for_a_while() -> None:
+    assert on_hosts({"a": 1.0}, {"a": 1.0}) == "granted"
+    assert on_hosts({"a": 0.5}, {"a": 1.0}, {"a": 1.0}) == "granted"  # a Java machine that starts
+    assert "is full" in on_hosts({"a": 0.5}, {"a": 1.0}, {"a": 0.9}, {"a": 1.0})
+
+
+def test_where_one_host_has_room_or_is_not_known_yet_a_replica_may_come_to_it() -> None:
+    assert on_hosts(*[{"a": 1.0, "b": 0.7}] * 3) == "granted"
+    assert on_hosts({"a": 1.0}, {"a": 1.0}, {"a": 1.0, "b": 1.0}) == "granted"
+    assert on_hosts(*[{}] * 3) == "granted"
+    assert on_hosts(*[{"a": nan}] * 3) == "granted"
+
+
+def test_a_host_not_heard_of_for_a_while_says_nothing_any_more() -> None:
+    full: list[dict[str, float]] = [{"a": 1.0}] * 3
+    assert "is full" in on_hosts(*full, {}, {})
+    assert on_hosts(*full, {}, {}, {}) == "granted"
+    # Nor does it stand in the way of what is known of another.
+    assert "host 'a' is full" in on_hosts({"a": 1.0, "b": 0.1}, *full)
+
+
+def test_an_operator_that_waits_for_others_gets_replicas_on_a_full_host_too() -> None:
+    full = [{"a": 1.0}] * 3
+    assert on_hosts(*full, computing=0.2) == "granted"
+    assert "is full" in on_hosts(*full, computing=0.5)
+
+
+def test_on_a_full_host_replicas_may_go_and_types_be_exchanged() -> None:
+    slow_and_fast = (*ONE_TYPE, NodeType(name="fast", speedup=2.0, price=2.0))
+    chain = Chain(FULL_HOST, slow_and_fast)
+    for at_s, wanted, granted in ((5.0, None, 0), (10.0, None, 0), (15.0, (1, 1), 1), (20.0, (1, 0), 1)):
+        seen = app(at_s, one(at_s, 2, 0, computing=0.9), host_loads={"a": 1.0})
+        assert len(chain.round(seen, {"count": wanted} if wanted else None).granted) == granted
+    assert "is full" in chain.round(app(25.0, one(25.0, 2, 0)), {"count": (2, 1)}).vetoes[0].reason
+
+
+def test_zero_turns_the_guard_of_full_hosts_off() -> None:
+    assert on_hosts(*[{"a": 1.0}] * 3, settings=only(interval_s=5.0)) == "granted"
+
+
 FUTILE = only(ineffective_hold_s=600.0, warm_up_s=60.0, least_improvement=0.05)
 
 
@@ -377,6 +460,24 @@ def test_no_improvement_under_more_load_proves_nothing() -> None:
     chain = scaled_out(response_time_s=0.090, arrival_rate=100.0)
     chain.asked(90.0, 3, 3, response_time_s=0.09)
     assert chain.asked(150.0, 3, 4, response_time_s=0.095, arrival_rate=130.0) == 4
+
+
+def test_a_replica_added_while_the_load_rises_is_not_judged_by_a_response_time_of_less_load() -> None:
+    """The load doubled just before, and the response time has yet to follow it."""
+
+    def added_after(*rates: float) -> str | int:
+        chain = Chain(FUTILE)
+        times = [30.0 * number for number in range(len(rates))]
+        for at_s, rate in zip(times, rates, strict=True):
+            chain.asked(at_s, 2, 2, response_time_s=0.090, arrival_rate=rate)
+        last = rates[-1]
+        assert chain.asked(times[-1] + 30.0, 2, 3, response_time_s=0.090, arrival_rate=last) == 3
+        chain.asked(times[-1] + 60.0, 3, 3, response_time_s=0.140, arrival_rate=last)
+        return chain.asked(times[-1] + 120.0, 3, 4, response_time_s=0.140, arrival_rate=last)
+
+    assert added_after(50.0, 50.0, 100.0) == 4
+    assert added_after(60.0, 80.0, 100.0) == 4
+    assert "did not help" in str(added_after(50.0, 100.0, 100.0, 100.0)), "that load had been there"
 
 
 def test_an_overloaded_operator_that_processes_more_is_helped_though_still_late() -> None:
@@ -521,6 +622,8 @@ def test_a_migration_starts_a_warm_up_and_is_not_judged_as_a_scale_out() -> None
         ({"max_nodes": 0}, "max_nodes=0"),
         ({"max_changes": 0}, "max_changes=0"),
         ({"least_improvement": 1.0}, "least_improvement=1"),
+        ({"full_host": 1.5}, "full_host=1.5; it is a share"),
+        ({"full_host": nan}, "full_host=nan"),
         ({"needed_metrics": ("latency",)}, "needed metric 'latency': unknown"),
     ],
 )

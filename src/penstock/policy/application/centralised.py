@@ -261,7 +261,7 @@ class CentralisedManager(Generic[K]):
         return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))
 
 
-@application_policy("centralised", needs_model=True, decides_itself=True)
+@application_policy("centralised", needs_model=True, decides_itself=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class CentralisedMdp(CentralisedManager[ValuePlan]):
     """One decision process for all operators, solved with everything known."""

@@ -21,7 +21,7 @@ from penstock.policy.operator.node_choice import NodeChoice
 from penstock.policy.registry import application_policy
 
 
-@application_policy(NodeChoice.variants("drs"), needs_model=True, decides_itself=True)
+@application_policy(NodeChoice.variants("drs"), needs_model=True, decides_itself=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class DrsManager(SizingManager):
     """Sizes all operators by queueing theory, M/M/c: the expected sojourn time of a tuple."""

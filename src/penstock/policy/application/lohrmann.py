@@ -23,7 +23,7 @@ from penstock.policy.parameters import Param
 from penstock.policy.registry import application_policy
 
 
-@application_policy(NodeChoice.variants("lohrmann"), needs_model=True, decides_itself=True)
+@application_policy(NodeChoice.variants("lohrmann"), needs_model=True, decides_itself=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class LohrmannManager(SizingManager):
     """Sizes all operators by queueing theory, Kingman: waiting along every path within its budget."""

@@ -28,7 +28,7 @@ class DrsMemory(NamedTuple):
     as_published: bool
 
 
-@operator_policy(NodeChoice.variants("drs"), needs_model=True, has_bounds=True)
+@operator_policy(NodeChoice.variants("drs"), needs_model=True, has_bounds=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class Drs(CompiledPolicy[DrsMemory]):
     """Queueing theory, M/M/c: the fewest replicas that meet the limit."""

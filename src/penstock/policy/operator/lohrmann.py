@@ -35,7 +35,7 @@ class LohrmannMemory(NamedTuple):
     as_published: bool
 
 
-@operator_policy(NodeChoice.variants("lohrmann"), needs_model=True, has_bounds=True)
+@operator_policy(NodeChoice.variants("lohrmann"), needs_model=True, has_bounds=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class Lohrmann(CompiledPolicy[LohrmannMemory]):
     """Queueing theory, Kingman: the fewest replicas that keep waiting within its budget."""

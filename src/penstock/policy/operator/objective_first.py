@@ -3,11 +3,11 @@
 How long a tuple will stay is predicted with the model of micro-batches (`perf/micro_batch.py`),
 learned from the batches of this very operator as they end; where an engine has none, such as the
 simulator, with the queueing model the operator is known by. What cannot be known, the next
-interval's load above all, is covered by a margin. A load that rises counts as what it will be once a
-replica asked for now is at work, and a backlog as load until it is drained.
+interval's load above all, is covered by a margin. A load that rises counts as what it will be by the
+time that the replicas asked for next can be at work: those asked for now have to do until then. What
+waits beyond what the bound allows counts as load until it is drained.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -22,12 +22,13 @@ from penstock.perf.deployments import Deployments, handle_of
 from penstock.perf.micro_batch import Batch, Calibration
 from penstock.perf.operator import response_time
 from penstock.perf.queueing import QueueModel
+from penstock.perf.trend import rise
 from penstock.policy.kernel import is_measured, unmeasured
 from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
 
-_TREND = 4  # intervals a trend is read from
-_MOST_RISE = 0.5  # of the load: a step is no trend
+_TREND = 4  # intervals a rise is read from
+_MOST_RISE = 1.0  # of the load: a step is no trend, and may leave as much again to drain
 
 
 class ObjectiveMemory(NamedTuple):
@@ -37,14 +38,7 @@ class ObjectiveMemory(NamedTuple):
     rates: tuple[tuple[float, float], ...] = ()  # the latest (moment, tuples/s)
 
 
-def _slope(points: Sequence[tuple[float, float]]) -> float:
-    """Of the line through them (least squares); 0 where there is none."""
-    middle_x, middle_y = (sum(values) / len(points) for values in zip(*points, strict=True))
-    spread = sum((x - middle_x) ** 2 for x, _ in points)
-    return sum((x - middle_x) * (y - middle_y) for x, y in points) / spread if spread > 0 else 0.0
-
-
-@operator_policy("objective", has_bounds=True)
+@operator_policy("objective", has_bounds=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveFirst:
     """The fewest replicas whose predicted response time stays inside the objective."""
@@ -56,7 +50,7 @@ class ObjectiveFirst:
     margin: Annotated[
         float, Param("share of the bound kept free for what is not known", at_least=0, below=1)
     ] = 0.3
-    drain_s: Annotated[float, Param("seconds within which a backlog is to be gone", above=0)] = 20.0
+    drain_s: Annotated[float, Param("seconds within which a backlog is to be gone", above=0)] = 15.0
     ready_s: Annotated[
         float, Param("seconds until a replica is at work, as long as none has been measured", at_least=0)
     ] = 10.0
@@ -79,8 +73,10 @@ class ObjectiveFirst:
         if missing or rate is None:
             return Hold(f"{', '.join(missing)} not measured"), memory
         memory = self._learned(memory, seen, rate)
+        waiting = seen.backlog if is_measured(seen.backlog, finite=True) else 0.0
+        # Tuples that stay no longer than they may are no backlog (Little's law).
+        backlog = max(waiting - rate * self._bound_s, 0.0)
         rate = self._expected(memory, seen, rate)
-        backlog = seen.backlog if is_measured(seen.backlog, finite=True) else 0.0
         now, here = seen.replicas, seen.replicas.total
         wanted = self._wanted(memory, seen, rate, backlog)
         # Fewer only if that also holds with the margin once more: else the next interval undoes it.
@@ -88,7 +84,7 @@ class ObjectiveFirst:
             return Hold(f"{here} replicas: fewer would leave no margin at {rate:.0f} t/s"), memory
         if wanted == here:
             return Hold(f"{here} replicas: as needed at {rate:.0f} t/s"), memory
-        behind = f" with {backlog:.0f} waiting" if backlog >= 1 else ""
+        behind = f" with {waiting:.0f} waiting" if backlog >= 1 else ""
         return (
             Scale(
                 target=self._target(now, wanted),
@@ -111,13 +107,18 @@ class ObjectiveFirst:
         return ObjectiveMemory(memory.batches.seen(batch, kept=self.kept, tuple_s=tuple_s), rates)
 
     def _expected(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> float:
-        """The load once a replica asked for now is at work, if it goes on rising as it does."""
-        if len(memory.rates) < _TREND:
+        """The load when replicas asked for after these can be at work, if it goes on rising as it does."""
+        if len(memory.rates) < 2:
             return rate
         ready_s = seen.ready_s if is_measured(seen.ready_s, finite=True) else self.ready_s
-        until_next_s = (memory.rates[-1][0] - memory.rates[0][0]) / (_TREND - 1)
-        rise = max(_slope(memory.rates), 0.0) * (ready_s + until_next_s)
-        return rate + min(rise, _MOST_RISE * rate)
+        interval_s = memory.rates[-1][0] - memory.rates[-2][0]
+        # One change at a time: the next is asked for when this one is done.
+        lasts_s = ready_s + max(ready_s, interval_s)
+        return rate + min(rise(memory.rates) * lasts_s, _MOST_RISE * rate)
+
+    @property
+    def _bound_s(self) -> float:
+        return (1 - self.margin) * self.max_response_time_s
 
     def _speed(self, replicas: Replicas) -> float:
         pairs = zip(replicas.counts, self.node_types, strict=True)
@@ -125,7 +126,7 @@ class ObjectiveFirst:
 
     def _wanted(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float, backlog: float) -> int:
         """How many replicas, of the type that is added."""
-        bound_s, most = (1 - self.margin) * self.max_response_time_s, self.deployments.max_replicas
+        bound_s, most = self._bound_s, self.deployments.max_replicas
         added = self.starting_type()
         speedup = self.node_types[added].speedup
         model = memory.batches.model()

@@ -37,7 +37,7 @@ class ValuePlan(NamedTuple):
     sweeps: int
 
 
-@operator_policy("vi", needs_model=True, has_bounds=True)
+@operator_policy("vi", needs_model=True, has_bounds=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class ValueIteration(CompiledPolicy[ValuePlan]):
     """Value iteration: the optimum for a known model, planned once and followed."""

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.executors import Executor
+from penstock.runtimes.spark.host_load import CpuUse, HostLoads, here
 from penstock.runtimes.spark.measures import Busyness, service, skew, waits
 from penstock.runtimes.spark.nodes import Node
 from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
@@ -21,6 +22,14 @@ class _Seen:
 
     next_batch: int
     waiting: dict[int, Batch] = field(default_factory=dict)
+    last_s: float | None = None  # when the latest batch was published
+
+
+class _Arrived(NamedTuple):
+    """What came to a stream since the last look."""
+
+    tuples: int
+    rate: float | None  # tuples/s; None while the operator before is in the middle of a micro-batch
 
 
 class Replicated(Protocol):
@@ -57,6 +66,8 @@ class SparkMonitor:
         self._measured_s = dict.fromkeys(running.chains, self._last_s)
         self._finished: list[tuple[float, int]] = []
         self._busyness = {name: Busyness() for name in running.chains}
+        self._cpu_use = {name: CpuUse() for name in running.chains}
+        self._host_loads = HostLoads()
         self._reached = {
             name: {stream: running.log(stream).needs(name) for stream in chain.inputs}
             for name, chain in running.chains.items()
@@ -70,10 +81,11 @@ class SparkMonitor:
         now_s = time.time()
         interval_s = now_s - self._last_s
         there = self._actuator.executors()
-        arrived = {stream: self._arrivals(stream) for stream in self._streams}
         reports = self._running.measurements.take()
         for report in reports:
             self._reached[report.chain].update(report.reached)
+        new = {stream: self._new_batches(stream) for stream in self._streams}
+        arrived = {stream: self._arrived(stream, new[stream], interval_s, reports) for stream in new}
         operators = tuple(
             self._operator(chain, now_s, interval_s, arrived, reports, there)
             for chain in self._running.chains.values()
@@ -87,7 +99,7 @@ class SparkMonitor:
         ]
         self._finished += [(end - begin, tuples) for end, began in left for begin, tuples in began]
         took = waits(left)
-        sources = [arrived[source] for source in self._running.app.sources if source in arrived]
+        sources = [arrived[source].tuples for source in self._running.app.sources if source in arrived]
         return ApplicationObservation(
             at_s=now_s,
             response_time_s=took.mean_s,
@@ -98,6 +110,11 @@ class SparkMonitor:
             response_time_p95_s=took.p95_s,
             response_time_p99_s=took.p99_s,
             reconfiguring=self._actuator.reconfiguring,
+            host_loads=self._host_loads.over(
+                [task for report in reports for task in report.tasks],
+                here(),
+                [one.id for one in there.values() if one is not None],
+            ),
         )
 
     def finished(self) -> list[tuple[float, int]]:
@@ -115,22 +132,42 @@ class SparkMonitor:
         now_s = time.time()
         return [(now_s - began_s, tuples) for began_s, tuples in inside.items() if tuples]
 
-    def _arrivals(self, stream: str) -> int:
-        """Tuples published to a stream since the last look."""
+    def _new_batches(self, stream: str) -> list[Batch]:
+        """Published to a stream since the last look."""
         seen, log = self._streams[stream], self._running.log(stream)
         end = log.end(seen.next_batch)
         new = log.batches(seen.next_batch, end)
         seen.waiting.update({batch.number: batch for batch in new})
         seen.next_batch = end
         log.passed(MONITOR, end)
-        return sum(batch.tuples for batch in new)
+        return new
+
+    def _arrived(
+        self, stream: str, new: Sequence[Batch], interval_s: float, reports: Sequence[BatchReport]
+    ) -> _Arrived:
+        """What an operator publishes comes in lumps, a micro-batch each: a lump is spread over the time
+        since the one before it, which may be longer than an interval."""
+        tuples = sum(batch.tuples for batch in new)
+        if not interval_s > 0:
+            return _Arrived(tuples, None)
+        seen = self._streams[stream]
+        before = next((one for one in self._running.chains.values() if one.output == stream), None)
+        since_s, seen.last_s = seen.last_s, new[-1].published_at_s if new else seen.last_s
+        if before is None:
+            return _Arrived(tuples, tuples / interval_s)
+        if not tuples:
+            return _Arrived(0, None if any(batch.tuples for batch in self._waiting(before)) else 0.0)
+        took_s = max((one.ended_s - one.began_s for one in reports if one.chain == before.name), default=0.0)
+        spread_s = interval_s if since_s is None else new[-1].published_at_s - since_s
+        # After a time without work, what comes has not been gathering all that time.
+        return _Arrived(tuples, tuples / min(max(spread_s, took_s), max(interval_s, 2 * took_s)))
 
     def _operator(
         self,
         chain: Chain,
         now_s: float,
         interval_s: float,
-        arrived: Mapping[str, int],
+        arrived: Mapping[str, _Arrived],
         reports: Sequence[BatchReport],
         there: Mapping[str, Executor | None],
     ) -> OperatorObservation:
@@ -146,9 +183,9 @@ class SparkMonitor:
             counts = tuple(sum(1 for node in nodes if node.kind == kind) for kind in self._kinds)
             self._deployed[chain.name] = Replicas(counts)
         waiting = self._waiting(chain)
-        arrivals = sum(arrived[stream] for stream in chain.inputs)
+        arrivals = [arrived[stream] for stream in chain.inputs]
         busyness = self._busyness[chain.name]
-        if mine or waiting or arrivals:
+        if mine or waiting or any(one.tuples for one in arrivals):
             loads = busyness.over(executors, [(one.ended_s, (*one.entries, *one.tasks)) for one in mine])
         else:
             loads = busyness.idle(executors, now_s)
@@ -165,7 +202,7 @@ class SparkMonitor:
             operator=chain.name,
             at_s=self._measured_s[chain.name],
             replicas=self._deployed[chain.name],
-            arrival_rate=arrivals / interval_s if interval_s > 0 else None,
+            arrival_rate=_sum([one.rate for one in arrivals]),
             response_time_s=response,
             utilisation=max(loads) if loads else None,
             response_time_p95_s=took.p95_s,
@@ -178,6 +215,10 @@ class SparkMonitor:
             batch_s=_mean([report.ended_s - report.began_s for report in mine]),
             batch_tuples=_mean([report.tuples_in for report in mine]),
             ready_s=self._actuator.ready_s(chain.name),
+            computing=self._cpu_use[chain.name].over(
+                [entry for report in mine for entry in report.entries],
+                [task for report in mine for task in report.tasks],
+            ),
         )
 
     def _waiting(self, chain: Chain) -> list[Batch]:
@@ -190,6 +231,12 @@ class SparkMonitor:
             mine = self._reached[chain.name][stream]
             left += [batch for number, batch in seen.waiting.items() if number >= mine]
         return left
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """Unknown where one of them is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -16,13 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.runtimes.spark import host_load
 from penstock.runtimes.spark.daemon import executor_id
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import Row
 
-REPORT_SCHEMA = "file string, tuples long, executor string, began_s double, ended_s double"
+REPORT_SCHEMA = (
+    f"file string, tuples long, executor string, began_s double, ended_s double, {host_load.SCHEMA}"
+)
 
 Tap = Callable[[Iterator["RecordBatch"]], Iterator["RecordBatch"]]
 
@@ -36,6 +39,7 @@ class TaskReport:
     executor: str
     began_s: float
     ended_s: float
+    at_end: host_load.Reading = host_load.UNREAD
 
     @property
     def busy_s(self) -> float:
@@ -51,7 +55,9 @@ class EntryReport:
 
 
 def report_of(row: "Row") -> TaskReport:
-    return TaskReport(**row.asDict())
+    values = row.asDict()
+    at_end = host_load.Reading(**{name: values.pop(name) for name in host_load.Reading._fields})
+    return TaskReport(**values, at_end=at_end)
 
 
 def exit_tap(directory: str) -> Tap:
@@ -78,6 +84,7 @@ def exit_tap(directory: str) -> Tap:
                 "executor": [executor_id()],
                 "began_s": [began_s],
                 "ended_s": [time.time()],
+                **host_load.here().as_columns(),
             }
         )
 
