@@ -9,7 +9,7 @@ import typer
 
 from penstock.cli import options, screen
 from penstock.cli import policy_options as named
-from penstock.cli.compare_on_spark import LIVE_POLICIES, MOST_ON_SPARK, on_spark
+from penstock.cli.compare_on_spark import LIVE_APPLICATION, LIVE_POLICIES, MOST_ON_SPARK, on_spark
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write, write_whole
 
@@ -21,8 +21,8 @@ SLO_MS, MOST_SIMULATED = 50.0, 10
 NOBODY = "nobody"  # manages the application
 DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
 
-LIVE = ("minutes", "low", "high")  # parameters of `compare` for runs on Spark
-ANYWHERE = ("policies", "settings", "max_replicas", "slo_ms", "out", "runtime", "json_output")
+LIVE = ("minutes", "interval", "load", "low", "high")  # parameters of `compare` for runs on Spark
+ANYWHERE = ("policies", "settings", "application", "max_replicas", "slo_ms", "out", "runtime", "json_output")
 
 
 def compare(
@@ -87,14 +87,19 @@ def compare(
         str,
         typer.Option(
             "--runtime",
-            help="sim; or spark: run application paced live, one policy after another, each for --minutes "
-            "under a load from --low to --high. --policies may then also name static-peak and static-mean, "
-            "and --out is a folder.",
+            help=f"sim; or spark: run an application live ({LIVE_APPLICATION} if --application is left out), "
+            "one contender after another, each for --minutes under the same load. --policies may then also "
+            "name dynamic-allocation (Spark's own), static-mean and static-peak (the replicas that the mean "
+            "or the peak of the load needs), and --out is a folder.",
         ),
     ] = "sim",
     minutes: Annotated[float, typer.Option("--minutes", help="Length of each run on Spark.")] = 4.0,
-    low: Annotated[float, typer.Option("--low", help="Tuples/s before and after the middle half.")] = 60.0,
-    high: Annotated[float, typer.Option("--high", help="Tuples/s in the middle half.")] = 120.0,
+    interval: Annotated[
+        float, typer.Option("--interval", help="Seconds between two decisions on Spark.")
+    ] = 5.0,
+    load: Annotated[str, typer.Option("--load", help="Shape of the load on Spark: {load_shapes}.")] = "ramp",
+    low: Annotated[float, typer.Option("--low", help="Tuples/s while the load is low, on Spark.")] = 25.0,
+    high: Annotated[float, typer.Option("--high", help="Tuples/s while the load is high, on Spark.")] = 200.0,
     json_output: options.JsonOption = False,
 ) -> None:
     """Run several policies over the same trace and show them side by side.
@@ -103,6 +108,8 @@ def compare(
 
     A whole application: penstock compare --application diamond --policies threshold-c
     --application-policies grant-all,token-bucket,drs-c,lohrmann-c --slots 10080
+
+    Live: penstock compare --runtime spark --minutes 4 --out side-by-side
     """
     if runtime not in ("sim", "spark"):
         raise InputError(f"--runtime '{runtime}': choose sim or spark")
@@ -113,7 +120,10 @@ def compare(
         on_spark(
             policies=policies,
             settings=settings or (),
+            application=application,
             minutes=minutes,
+            interval_s=interval,
+            shape=load,
             low=low,
             high=high,
             max_replicas=MOST_ON_SPARK if max_replicas is None else max_replicas,

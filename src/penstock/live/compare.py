@@ -1,6 +1,9 @@
-"""The same load, one run after another: under control, and with a fixed number of replicas."""
+"""The same load for several contenders, one run after another.
 
-from collections.abc import Callable, Iterator, Sequence
+A contender is a policy, a fixed number of replicas, or Spark's own dynamic allocation.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -11,57 +14,80 @@ from penstock.control.spec import Manager
 from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
-from penstock.live.record import Interval, Summary
+from penstock.live.fixed_replicas import STATIC_UTILISATION
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings, controller_for
+from penstock.live.side_by_side import DYNAMIC_ALLOCATION, STATIC_MEAN, STATIC_PEAK
 from penstock.reconfigure.method import Method
 
-STATIC_PEAK = "static-peak"
-STATIC_MEAN = "static-mean"
 
-
-def compared(
+def prepared(
     entry: AppEntry,
-    policies: Sequence[Manager],
+    contenders: Sequence[Manager],
     load: Load,
     *,
     base: LiveSettings,
     slo_s: float | None,
     max_replicas: int,
-    began: Callable[[str], None] = lambda label: None,
-    on_interval: Callable[[Interval], None] = lambda interval: None,
-) -> Iterator[Summary]:
-    """A summary of every run. The static ones have the replicas the peak or the mean of the load needs."""
-    rates = load.trace().rates
-    for policy in policies:
-        label = policy.name
-        began(label)
-        app = entry.on_spark(
-            objective=Objective(response_time_s=entry.objective_s if slo_s is None else slo_s),
+    interval_s: float = 5.0,
+) -> list[LiveRun]:
+    """A run for each, none of them started: what cannot be run is reported before anything is."""
+    return [
+        _run_of(
+            one,
+            entry,
+            load,
+            base=base,
+            slo_s=slo_s,
             max_replicas=max_replicas,
-            protocol=Method.LIVE,
+            interval_s=interval_s,
         )
-        settings = replace(base, out=base.out / label.replace(":", "-"), label=label)
-        if label in (STATIC_PEAK, STATIC_MEAN):
-            rate = float(rates.max() if label == STATIC_PEAK else rates.mean())
-            replicas = static_replicas(entry.checked_live_graph(max_replicas), rate)
-            settings = replace(settings, replicas_of=replicas)
-            controller = controller_for(app, advise=True)
-        else:
-            controller = controller_for(app, policy=policy)
-        yield LiveRun(app, controller, settings, entry.feeder(load), on_interval=on_interval).run()
+        for one in contenders
+    ]
 
 
-def static_replicas(graph: Application, rate: float, *, utilisation: float = 0.75) -> dict[str, int]:
-    """Replicas that carry this load at this utilisation, from known service times."""
+def _run_of(
+    contender: Manager,
+    entry: AppEntry,
+    load: Load,
+    *,
+    base: LiveSettings,
+    slo_s: float | None,
+    max_replicas: int,
+    interval_s: float,
+) -> LiveRun:
+    name, rates = contender.name, load.trace().rates
+    app = entry.on_spark(
+        objective=Objective(response_time_s=entry.objective_s if slo_s is None else slo_s),
+        max_replicas=max_replicas,
+        protocol=Method.LIVE,
+    )
+    settings = replace(base, out=base.out / name.replace(":", "-"), label=name)
+    # It watches, where somebody else decides or nobody does.
+    controller = controller_for(app, interval_s=interval_s, advise=True)
+    if name in (STATIC_PEAK, STATIC_MEAN):
+        rate = float(rates.max() if name == STATIC_PEAK else rates.mean())
+        fixed = static_replicas(entry.checked_live_graph(max_replicas), rate)
+        settings = replace(settings, replicas_of=fixed)
+    elif name == DYNAMIC_ALLOCATION:
+        settings = replace(settings, spark_allocates=True)
+    else:
+        controller = controller_for(app, policy=contender, interval_s=interval_s)
+    return LiveRun(app, controller, settings, entry.feeder(load))
+
+
+def static_replicas(graph: Application, rate: float) -> dict[str, int]:
+    """Replicas that carry this load with some room, from known service times."""
     return {
-        operator.name: min(max(ceil(rate * operator.service_time_s / utilisation), 1), operator.max_replicas)
+        operator.name: min(
+            max(ceil(rate * operator.service_time_s / STATIC_UTILISATION), 1), operator.max_replicas
+        )
         for operator in graph.operators
     }
 
 
 def check_out(out: Path) -> Path:
     """The folder of all runs, which must be new."""
-    if out.exists() and any(out.iterdir()):
-        raise InputError(f"--out {out}: the folder is not empty; give another")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"--out {out}: not an empty folder; give another")
     return out

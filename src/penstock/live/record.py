@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from penstock.control.safety_settings import FULL_HOST
@@ -41,6 +42,7 @@ class Summary:
     cost: float  # price of the replicas, per hour each, over the run
     reconfigurations: int
     downtime_pct: float  # of the time, any query stopped for a reconfiguration
+    replica_changes: int  # from one interval to the next, of an operator's replicas, whoever changed them
     host_full_pct: float | None = None  # of intervals, no CPU left on any host that replicas ran on
 
     def as_json(self) -> dict[str, Any]:
@@ -96,13 +98,18 @@ def summary(
         cost=cost,
         reconfigurations=sum(1 for record in changes if not record.repair),
         downtime_pct=100 * sum(record.downtime_s for record in records) / seconds if seconds else 0.0,
+        replica_changes=sum(
+            one.replicas != before.replicas
+            for first, second in pairwise(intervals)
+            for before, one in zip(first.seen.operators, second.seen.operators, strict=True)
+        ),
         host_full_pct=host_full_pct(intervals),
     )
 
 
 def late_pct(intervals: Sequence[Interval], objective_s: float) -> float | None:
     """Share of intervals over the objective; one without results is late if tuples have waited too long."""
-    judged = [seen for interval in intervals if (seen := _response(interval)) is not None]
+    judged = [seen for interval in intervals if (seen := response_of(interval)) is not None]
     return 100 * sum(1 for seconds in judged if seconds > objective_s) / len(judged) if judged else None
 
 
@@ -117,7 +124,7 @@ def _host_load(interval: Interval) -> float | None:
     return min((interval.seen.host_loads or {}).values(), default=None)
 
 
-def _response(interval: Interval) -> float | None:
+def response_of(interval: Interval) -> float | None:
     """From source to sink; where nothing came out, the longest time any operator kept its tuples waiting."""
     seen = interval.seen
     if seen.response_time_s is not None:

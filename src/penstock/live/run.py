@@ -28,10 +28,11 @@ from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, check_master
 from penstock.runtimes.spark.feed import Feed, FeederOf
 from penstock.runtimes.spark.monitor import SparkMonitor
-from penstock.runtimes.spark.nodes import nodes_for
+from penstock.runtimes.spark.nodes import Nodes, nodes_for
 from penstock.runtimes.spark.running import RunningApp
 from penstock.runtimes.spark.session import session
 from penstock.runtimes.spark.spares import SpareNodes
+from penstock.runtimes.spark.sparks_own import SparksOwnNodes
 from penstock.runtimes.spark.topology import App, Chain
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class LiveRun:
             raise InputError("live run: node policies move replicas between known nodes; Spark places them")
         if self.settings.force_scaling and self.controller.advise:
             raise InputError("forced changes and advice only: choose one")
+        if self.settings.spark_allocates and not self.controller.advise:
+            raise InputError("Spark's own allocation decides: Penstock can only advise")
 
     def run(self) -> Summary:
         """Until the time is up, the input is done, or someone sets `stopping`."""
@@ -118,6 +121,7 @@ class LiveRun:
                 speedup=settings.kinds[0].speedup,
                 modules=self.app.modules,
                 executor_options=options,
+                most_executors=max(chain.max_replicas for chain in self.app.chains()),
             )
             try:
                 self._controlled(spark, cluster, journal, control)
@@ -139,7 +143,8 @@ class LiveRun:
         run = uuid.uuid4().hex[:8] if cluster.tagged else None
         running = RunningApp(self.app, spark, self.work, trigger_s=settings.trigger_s, run=run)
         names = [kind.name for kind in settings.kinds]
-        nodes = nodes_for(cluster, spark, running, settings.kinds)
+        own = SparksOwnNodes(spark, running, kind=names[0]) if settings.spark_allocates else None
+        nodes: Nodes = own or nodes_for(cluster, spark, running, settings.kinds)
         spares = None
         if settings.spares:
             nodes = spares = SpareNodes(nodes, running, spares=settings.spares, kind=names[0])
@@ -155,9 +160,8 @@ class LiveRun:
                 for name, chain in running.chains.items()
             }
         )
-        running.summon(within_s=_EXECUTORS_S, check=cluster.check)
-        running.start()
-        monitor = SparkMonitor(running, actuator, names)
+        self._begin(running, cluster, own)
+        monitor = SparkMonitor(running, own or actuator, names)
         seeing: Monitor = monitor
         acting: Actuator = actuator
         if self.settings.force_scaling:
@@ -193,6 +197,13 @@ class LiveRun:
             feeder.stop()
             actuator.stop()
             running.stop()
+
+    @staticmethod
+    def _begin(running: RunningApp, cluster: LocalCluster, own: SparksOwnNodes | None) -> None:
+        if own is not None:
+            own.cut_for_all()
+        running.summon(within_s=_EXECUTORS_S, check=cluster.check)
+        running.start()
 
     def _until_the_end(
         self,

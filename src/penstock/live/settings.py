@@ -43,6 +43,7 @@ class LiveSettings:
     tuning_limit_s: float = 600.0  # a tuning that takes longer is given up
     master: str | None = None  # of a cluster that runs already; None: an embedded one
     force_scaling: bool = False  # a change at every interval, to show that results stay the same
+    spark_allocates: bool = False  # Spark's own dynamic allocation decides, and Penstock only watches
 
     def __post_init__(self) -> None:
         if self.minutes is not None and not (isfinite(self.minutes) and self.minutes > 0):
@@ -61,6 +62,10 @@ class LiveSettings:
             raise InputError(f"spares={self.spares}; it cannot be negative")
         if self.spares and len(self.kinds) > 1:
             raise InputError("spares and several node types: nobody knows which type the next replica has")
+        if self.spark_allocates and (self.spares or self.force_scaling or len(self.kinds) > 1):
+            raise InputError(
+                "Spark's own allocation: it knows no spares or node types, and nobody else changes anything"
+            )
         if not self.kinds:
             raise InputError("no node types; at least one is needed")
 

@@ -16,11 +16,21 @@ if TYPE_CHECKING:
 DEFAULT_PROFILE = 0  # of stages that no operator owns
 
 
+def known_to_spark(spark: "SparkSession", profile: "ResourceProfile") -> int:
+    """Make a profile known to Spark; returns its number."""
+    java: Any = profile._java_resource_profile
+    if java is None:
+        raise ValueError("a resource profile built without a Spark context")
+    context: Any = spark.sparkContext._jsc.sc()
+    context.resourceProfileManager().addResourceProfile(java)
+    return int(java.id())
+
+
 class Allocation:
     """Spark keeps to the numbers asked for here: an executor that dies is replaced."""
 
     def __init__(self, spark: "SparkSession") -> None:
-        self._spark = spark.sparkContext
+        self._session, self._spark = spark, spark.sparkContext
         self._context: Any = self._spark._jsc.sc()
         self._jvm: Any = self._spark._jvm
         self._gateway: Any = self._spark._gateway
@@ -32,11 +42,7 @@ class Allocation:
 
     def add(self, profile: "ResourceProfile") -> int:
         """Make a profile known to Spark; returns its number."""
-        java: Any = profile._java_resource_profile
-        if java is None:
-            raise ValueError("a resource profile built without a Spark context")
-        self._context.resourceProfileManager().addResourceProfile(java)
-        number = int(java.id())
+        number = known_to_spark(self._session, profile)
         self._wanted.setdefault(number, 0)
         return number
 

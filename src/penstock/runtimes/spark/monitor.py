@@ -3,14 +3,14 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.host_load import CpuUse, HostLoads, here
 from penstock.runtimes.spark.measures import Busyness, service, skew, waits
+from penstock.runtimes.spark.nodes import Node
 from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import Batch
 from penstock.runtimes.spark.topology import Chain
@@ -32,13 +32,30 @@ class _Arrived(NamedTuple):
     rate: float | None  # tuples/s; None while the operator before is in the middle of a micro-batch
 
 
+class Replicated(Protocol):
+    """Knows where replicas run: the actuator, or whoever counts them where others decide."""
+
+    def executors(self) -> Mapping[str, Executor | None]:
+        """By node; looked at before anything else in an interval."""
+
+    def nodes(self, chain: str) -> tuple[Node, ...]:
+        """Where the chain's replicas run, one each."""
+
+    def ready_s(self, chain: str) -> float | None:
+        """How long the chain's latest replicas took to come and work."""
+
+    @property
+    def reconfiguring(self) -> tuple[str, ...]:
+        """Chains whose last change is not finished."""
+
+
 class SparkMonitor:
     """Reads what the queries measured; an interval without a finished micro-batch has no sample."""
 
     def __init__(
         self,
         running: RunningApp,
-        actuator: SparkActuator,
+        actuator: Replicated,
         node_types: Sequence[str],
     ) -> None:
         self._running, self._actuator = running, actuator

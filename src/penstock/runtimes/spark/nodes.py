@@ -59,7 +59,7 @@ def nodes_for(
     if len(kinds) == 1:
         return ProfileNodes(spark, allocation, running.profiles, kinds[0])
     for chain in chains:  # there are as many as there are workers for them
-        allocation.ask(allocation.add(_known(running.profiles, chain.name)), chain.max_replicas)
+        allocation.ask(allocation.add(known_profile(running.profiles, chain.name)), chain.max_replicas)
     allocation.ask(0, 1)
     return TaggedNodes(spark, cluster, running.tags, kinds)
 
@@ -75,7 +75,7 @@ class ProfileNodes:
         kind: NodeKind,
     ) -> None:
         self._spark, self._allocation, self._kind = spark, allocation, kind
-        self._profiles = {chain: allocation.add(_known(profiles, chain)) for chain in profiles}
+        self._profiles = {chain: allocation.add(known_profile(profiles, chain)) for chain in profiles}
         self._held: dict[str, _Held] = {}  # in the order they were asked for
         self._started = 0
         self._lock = threading.Lock()  # nodes are released by other threads
@@ -195,7 +195,7 @@ def _check_room(kind: str, offered: Sequence[NodeKind], held: Iterable[Node]) ->
     return found
 
 
-def _known(profiles: Mapping[str, "ResourceProfile | None"], chain: str) -> "ResourceProfile":
+def known_profile(profiles: Mapping[str, "ResourceProfile | None"], chain: str) -> "ResourceProfile":
     profile = profiles[chain]
     if profile is None:
         raise InputError("a local master has no executors to choose among; give the address of a cluster")

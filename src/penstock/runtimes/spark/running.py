@@ -160,7 +160,12 @@ class RunningApp:
         profile = self.profiles[name]
         if profile is not None:
             start = self.spark.sparkContext.parallelize(range(executors), executors).withResources(profile)
-            held = threading.Thread(target=start.foreachPartition, args=(python_started(warm),), daemon=True)
+
+            def started() -> None:
+                with suppress(Exception):  # Spark stops meanwhile, for one; then nobody needs it any more
+                    start.foreachPartition(python_started(warm))
+
+            held = threading.Thread(target=started, daemon=True)
             held.start()
         with suppress(Exception):  # before the first tuples, for one; then at least Python is started
             self._try_out(self.chains[name], executors, warm)

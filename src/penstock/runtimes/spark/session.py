@@ -29,10 +29,12 @@ def session(
     speedup: float = 1.0,
     modules: Iterable[str] = (),
     executor_options: str = "",
+    most_executors: int | None = None,
 ) -> "SparkSession":
     """Without executors at first. Workers carry tags (`tagged`), or are all alike, of this speed.
 
-    Executors load the `modules` before their first task; `executor_options` are Java's.
+    Executors load the `modules` before their first task; `executor_options` are Java's. Spark's own
+    allocation, where it decides, has no more than `most_executors` of each profile.
     """
     os.environ.update(
         {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
@@ -73,6 +75,8 @@ def session(
         # Small messages over TCP wait 40 ms for each other (Nagle's algorithm, delayed acknowledgements).
         "spark.python.unix.domain.socket.enabled": "true",
     }
+    if most_executors is not None:
+        settings["spark.dynamicAllocation.maxExecutors"] = str(most_executors)
     if tagged:
         settings[f"spark.executor.resource.{POOL}.amount"] = "1"
     else:
