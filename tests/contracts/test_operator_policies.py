@@ -1,14 +1,17 @@
 """Every operator policy that is registered keeps the contract."""
 
+import json
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import pytest
 
+from penstock.control.plain_data import from_plain, to_plain
 from penstock.control.spec import Manager
 from penstock.domain.decision import Decision
 from penstock.policy.api import OperatorPolicy
+from penstock.policy.kernel import is_compiled
 from penstock.policy.memory import learned, with_learned
 from penstock.policy.registry import Level, entries, entry
 from penstock.simulation.one_operator import operator_of
@@ -19,6 +22,13 @@ from penstock.testing.operator_policy import OperatorPolicyContract
 @pytest.fixture(params=list(entries(Level.OPERATOR)))
 def policy_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+def kept(memory: Any, fresh: Any) -> Any:
+    """As a controller saves and restores it: arrays of a compiled policy, plain data of any other."""
+    if is_compiled(memory):
+        return with_learned(fresh, learned(memory))
+    return from_plain(json.loads(json.dumps(to_plain(memory, type(memory)))), type(fresh))
 
 
 class TestEveryPolicy(OperatorPolicyContract):
@@ -49,7 +59,7 @@ class TestEveryPolicy(OperatorPolicyContract):
         for seen in day[:30]:
             _, memory = policy.decide(memory, seen, rng)
         again, same_rng = self.make_policy(), deepcopy(rng)
-        restored = with_learned(again.initial(), learned(memory))
+        restored = kept(memory, again.initial())
         for seen in day[30:]:
             expected, memory = policy.decide(memory, seen, rng)
             decision, restored = again.decide(restored, seen, same_rng)
