@@ -24,10 +24,10 @@ $(READY): requirements.lock pyproject.toml
 java: ## find Java 17 or newer, or install Debian's
 	@sh tools/find-java.sh --install
 
-demo: setup ## run an application on Spark for five minutes, scaled as its load rises eightfold and falls; plots in out/demo
+demo: setup ## run an application on Spark for six minutes, scaled as its load rises eightfold and falls; plots in out/demo
 	@sh tools/find-java.sh --install
 	@rm -rf out/demo
-	$(BIN)/penstock run lookups --load ramp --low 25 --high 200 --minutes 5 --interval 3 \
+	$(BIN)/penstock run lookups --load ramp --low 20 --high 160 --minutes 6 --interval 3 \
 	  --max-replicas 8 --out out/demo
 
 simulation: setup ## compare policies on a synthetic four-week trace, without Java: plots in out/simulation.html
