@@ -139,10 +139,8 @@ class LiveRun:
         run = uuid.uuid4().hex[:8] if cluster.tagged else None
         running = RunningApp(self.app, spark, self.work, trigger_s=settings.trigger_s, run=run)
         names = [kind.name for kind in settings.kinds]
-        nodes = nodes_for(cluster, spark, running, settings.kinds)
-        spares = None
-        if settings.spares:
-            nodes = spares = SpareNodes(nodes, running, spares=settings.spares, kind=names[0])
+        there = nodes_for(cluster, spark, running, settings.kinds)
+        nodes = SpareNodes(there, running, spares=settings.spares, kind=names[0])
 
         def ended(record: Record) -> None:
             self.records.append(record)
@@ -168,8 +166,8 @@ class LiveRun:
 
         def look_after() -> None:
             actuator.poll()
-            if spares is not None and not actuator.reconfiguring:
-                spares.refill()
+            if not actuator.reconfiguring:
+                nodes.refill()
             self._look_after(running, cluster, actuator, journal)
             if feeder.problem is not None:
                 raise RunError(f"feeding stopped: {feeder.problem}")
@@ -178,8 +176,7 @@ class LiveRun:
             interval = control.round(seeing, acting)
             if isinstance(acting, ForcedScaling):
                 interval = replace(interval, changed=changes_of(acting.done))
-            if spares is not None:
-                interval = replace(interval, spares=spares.waiting)
+            interval = replace(interval, spares=nodes.waiting)
             self.response_times += monitor.finished()
             self.intervals.append(interval)
             self.on_interval(interval)
@@ -191,6 +188,7 @@ class LiveRun:
             self.unfinished = monitor.unfinished()
         finally:
             feeder.stop()
+            nodes.close()
             actuator.stop()
             running.stop()
 
