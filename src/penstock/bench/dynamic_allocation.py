@@ -13,6 +13,7 @@ from penstock.runtimes.spark.executors import executors
 _BACKLOG_S = 1.0  # tasks wait so long before it asks: spark.dynamicAllocation.schedulerBacklogTimeout
 _POLL_S = 0.1
 _CALM_S = 3.0
+_NOTICED_S = 1.0
 _COMES_S = 120.0
 
 
@@ -28,12 +29,12 @@ def executor_times(place: Place, times: int) -> Iterator[float]:
         job = threading.Thread(target=_one_task, args=(place,), daemon=True)
         began_s = time.monotonic()
         job.start()
-        while not (found := _there(place)):
+        while not _there(place):
             _check(place, began_s, "no executor")
             time.sleep(_POLL_S)
         yield time.monotonic() - began_s - _BACKLOG_S
         job.join(_COMES_S)
-        _send_away(place, found)
+        _clear(place)
 
 
 def _there(place: Place) -> list[str]:
@@ -44,14 +45,18 @@ def _one_task(place: Place) -> None:
     place.spark.sparkContext.parallelize([0], 1).count()
 
 
-def _send_away(place: Place, found: list[str]) -> None:
+def _clear(place: Place) -> None:
+    """Spark would send it away after a minute of idling; before it has noticed the end, it replaces it."""
     context: Any = place.spark.sparkContext
-    names: Any = context._jvm.org.apache.spark.api.python.PythonUtils.toSeq(found)
-    context._jsc.sc().schedulerBackend().killExecutors(names, False, False, True)
     began_s = time.monotonic()
-    while _there(place):
+    while True:
+        time.sleep(_NOTICED_S)
+        found = _there(place)
+        if not found:
+            return
         _check(place, began_s, "the executor does not leave")
-        time.sleep(_POLL_S)
+        names: Any = context._jvm.org.apache.spark.api.python.PythonUtils.toSeq(found)
+        context._jsc.sc().schedulerBackend().killExecutors(names, False, False, True)
 
 
 def _check(place: Place, began_s: float, problem: str) -> None:

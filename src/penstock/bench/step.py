@@ -34,6 +34,10 @@ def run_step(*, stage: Callable[[str], None]) -> Iterator[Figure]:
         yield from figures(what, live.intervals, live.began_s, live.objective_s, wanted_s)
 
 
+def load() -> Load:
+    return Load(low=_LOW, high=_HIGH, shape="step", seconds=_SECONDS)
+
+
 def _run(out: Path, spares: int) -> LiveRun:
     entry = application_entry(_APPLICATION)
     app = entry.on_spark(
@@ -41,9 +45,8 @@ def _run(out: Path, spares: int) -> LiveRun:
         max_replicas=_MOST_REPLICAS,
         protocol=Method.LIVE,
     )
-    load = Load(low=_LOW, high=_HIGH, shape="step", seconds=_SECONDS)
     settings = LiveSettings(out=out, minutes=_SECONDS / 60, spares=spares)
-    live = LiveRun(app, controller_for(app), settings, entry.feeder(load))
+    live = LiveRun(app, controller_for(app), settings, entry.feeder(load()))
     live.run()
     return live
 
