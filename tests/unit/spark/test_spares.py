@@ -174,7 +174,7 @@ def test_a_spare_on_its_way_serves_as_the_replica_and_is_tried_out_as_one(
     supply.comes("parse-1")
     assert spares.executors()["parse-1"] is not None
     assert not spares.is_warm(node)
-    time.sleep(0.05)
+    until(lambda: not any(thread.name == "spare-parse-1" for thread in threading.enumerate()))
     assert not running.warmed  # by whoever has it now
 
 
