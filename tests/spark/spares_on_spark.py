@@ -117,6 +117,14 @@ def test_a_spare_that_dies_is_replaced(started: Started) -> None:
     assert started.spare() != spare
 
 
+def test_a_node_that_is_released_is_gone_whatever_runs_on_it(started: Started) -> None:
+    started.until(lambda: started.spares.ready(SCALED) == 1)
+    spare = started.spare()
+    node = started.spares.acquire(SCALED, KIND.name)
+    started.spares.release(node)
+    started.until(lambda: spare not in executors(started.where.spark))
+
+
 def test_at_the_end_nothing_waits_for_spares(started: Started, work: Path) -> None:
     started.until(lambda: started.spares.ready(SCALED) == 1)
     started.spares.close()

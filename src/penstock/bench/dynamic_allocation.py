@@ -3,10 +3,9 @@
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from penstock.bench.light_load import Place
-from penstock.runtimes.spark.allocation import DEFAULT_PROFILE
+from penstock.runtimes.spark.allocation import DEFAULT_PROFILE, kill
 from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.executors import executors
 
@@ -47,7 +46,6 @@ def _one_task(place: Place) -> None:
 
 def _clear(place: Place) -> None:
     """Spark would send it away after a minute of idling; before it has noticed the end, it replaces it."""
-    context: Any = place.spark.sparkContext
     began_s = time.monotonic()
     while True:
         time.sleep(_NOTICED_S)
@@ -55,8 +53,7 @@ def _clear(place: Place) -> None:
         if not found:
             return
         _check(place, began_s, "the executor does not leave")
-        names: Any = context._jvm.org.apache.spark.api.python.PythonUtils.toSeq(found)
-        context._jsc.sc().schedulerBackend().killExecutors(names, False, False, True)
+        kill(found, place.spark.sparkContext)
 
 
 def _check(place: Place, began_s: float, problem: str) -> None:
