@@ -9,7 +9,7 @@ import pytest
 _SLOW_MACHINE_S = 900
 
 
-@pytest.mark.parametrize("claims", ["runtime_on_spark.py", "attached_on_spark.py"])
+@pytest.mark.parametrize("claims", ["runtime_on_spark.py", "attached_on_spark.py", "spares_on_spark.py"])
 def test_spark_keeps_the_contract_of_runtimes(claims: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=0"]
     ran = subprocess.run(

@@ -1,56 +1,92 @@
-"""How long reconfigurations take: top-routes with changes forced at every interval, under both protocols."""
+"""How long one replica takes to come: alone, from a spare, and beside Spark's own dynamic allocation."""
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from penstock.apps.feeding.load import Load
-from penstock.apps.registry import application_entry
+from penstock.bench.dynamic_allocation import executor_times
 from penstock.bench.figure import Figure
-from penstock.domain.objective import Objective
-from penstock.live.run import LiveRun
-from penstock.live.settings import LiveSettings, controller_for
-from penstock.reconfigure.method import Method
-from penstock.reconfigure.words import Ending, Record
+from penstock.bench.light_load import place
+from penstock.bench.one_replica import OneReplica, is_good
+from penstock.reconfigure.words import Record
 
-STAGES = len(Method)
-_MINUTES = 4.0
-_TRIPS = 40.0  # per second
-_FEWEST = 5
-
-
-def run_reconfigurations(*, stage: Callable[[str], None]) -> Iterator[Figure]:
-    """Two runs of a few minutes each; nothing else should run meanwhile."""
-    for method in Method:
-        stage(f"{method.value}, {_MINUTES:g} minutes")
-        with tempfile.TemporaryDirectory(prefix="penstock-bench-") as place:
-            yield from figures(method, _forced(method, Path(place) / "run"))
+TIMES = 10  # of each
+STAGES = 3 * (TIMES + 1)
+_EXECUTOR_S, _FIRST_TASK_S = 6.0, 10.0
+_SPARE_S = 2.0
+_OF_SPARKS_OWN = 1.2
 
 
-def _forced(method: Method, out: Path) -> list[Record]:
-    load = Load(low=_TRIPS, shape="constant", seconds=60 * _MINUTES)
-    entry = application_entry("top-routes")
-    objective = Objective(response_time_s=entry.objective_s)
-    app = entry.on_spark(objective=objective, max_replicas=2, protocol=method)
-    settings = LiveSettings(out=out, minutes=_MINUTES, force_scaling=True)
-    live = LiveRun(app, controller_for(app), settings, entry.feeder(load))
-    live.run()
-    return live.records
+def run_reconfigurations(*, stage: Callable[[str], None], times: int = TIMES) -> Iterator[Figure]:
+    """Three clusters one after another, the same application at work on each."""
+    yield Figure(name="machine load before", value=os.getloadavg()[0], unit="")
+    alone = _ours(stage, times, 0)
+    spare = _ours(stage, times, 1)
+    theirs = _sparks_own(stage, times)
+    yield from figures(alone, spare, theirs, times)
 
 
-def figures(method: Method, records: Sequence[Record]) -> Iterator[Figure]:
-    """Median and worst, over replicas added and over all changes."""
-    done = [one for one in records if one.outcome is Ending.DONE and not one.repair]
-    added = [one for one in done if one.change.add]
-    yield Figure(name=f"{method.value}: replicas added", value=len(added), unit="", at_least=_FEWEST)
-    ready = [one.node_ready_at_s - one.granted_at_s for one in added if one.node_ready_at_s is not None]
-    tasks = [one.first_task_at_s - one.granted_at_s for one in added if one.first_task_at_s is not None]
-    for what, seconds in (
-        ("grant to executor", ready),
-        ("grant to first task on tuples", tasks),
-        (f"downtime, {len(done)} changes", [one.downtime_s for one in done]),
+def _ours(stage: Callable[[str], None], times: int, spares: int) -> list[Record]:
+    what = "with a spare" if spares else "a replica alone"
+    stage(f"{what}: starting")
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as work, place(Path(work)) as where:
+        one = OneReplica(where, spares=spares)
+        records = []
+        with one.at_work():
+            for number in range(times):
+                stage(f"{what}: {number + 1} of {times}")
+                records.append(one.added())
+        return records
+
+
+def _sparks_own(stage: Callable[[str], None], times: int) -> list[float]:
+    what = "Spark's dynamic allocation"
+    stage(f"{what}: starting")
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-bench-") as work,
+        place(Path(work)) as where,
+        where.at_work(),
     ):
-        if seconds:
-            yield Figure(name=f"{method.value}: {what}, median", value=median(seconds), unit="s")
-            yield Figure(name=f"{method.value}: {what}, longest", value=max(seconds), unit="s")
+        took = []
+        for number, seconds in enumerate(executor_times(where, times)):
+            stage(f"{what}: {number + 1} of {times}")
+            took.append(seconds)
+        return took
+
+
+def figures(
+    alone: Sequence[Record], spare: Sequence[Record], theirs: Sequence[float], times: int
+) -> Iterator[Figure]:
+    """Medians against what is wanted, and the longest."""
+    executors = _since_granted(alone, lambda one: one.node_ready_at_s)
+    tasks = _since_granted(alone, lambda one: one.first_task_at_s)
+    from_spares = _since_granted(spare, lambda one: one.first_task_at_s)
+    yield from _taken("a replica alone: grant to executor", executors, times, at_most=_EXECUTOR_S)
+    yield from _taken("a replica alone: grant to first task on tuples", tasks, times, at_most=_FIRST_TASK_S)
+    yield from _taken("with a spare: grant to first task on tuples", from_spares, times, at_most=_SPARE_S)
+    yield from _taken("Spark's dynamic allocation: asked to executor", theirs, times)
+    if executors and theirs:
+        yield Figure(
+            name="an executor of ours over one of Spark's dynamic allocation",
+            value=median(executors) / median(theirs),
+            unit="x",
+            at_most=_OF_SPARKS_OWN,
+        )
+
+
+def _since_granted(records: Sequence[Record], when: Callable[[Record], float | None]) -> list[float]:
+    return [at_s - one.granted_at_s for one in records if is_good(one) and (at_s := when(one)) is not None]
+
+
+def _taken(
+    what: str, seconds: Sequence[float], times: int, *, at_most: float | None = None
+) -> Iterator[Figure]:
+    """One that did not come is missing in the median, and said to be."""
+    if len(seconds) < times:
+        yield Figure(name=f"{what}: measured", value=len(seconds), unit="", at_least=times)
+    if seconds:
+        name = f"{what}, median of {len(seconds)}"
+        yield Figure(name=name, value=median(seconds), unit="s", at_most=at_most)
+        yield Figure(name=f"{what}, longest", value=max(seconds), unit="s")

@@ -40,6 +40,8 @@ def bench(
         def stage(what: str) -> None:
             bar.advance()
             bar.say(what)
+            if not screen.err.is_terminal:
+                screen.err.print(what)
 
         figures = list(run(stage))
     missed = any(figure.ok is False for figure in figures)
@@ -86,16 +88,28 @@ def _spark(_: int) -> "Staged":
 def _reconfigurations(_: int) -> "Staged":
     from penstock.bench import reconfigurations
 
-    return reconfigurations.STAGES, _reconfigured
+    return reconfigurations.STAGES, lambda stage: _live(reconfigurations.run_reconfigurations(stage=stage))
 
 
-def _reconfigured(stage: Callable[[str], None]) -> "Iterator[Figure]":
-    from penstock.bench.reconfigurations import run_reconfigurations
+def _forced_changes(_: int) -> "Staged":
+    from penstock.bench import forced_changes
+
+    return forced_changes.STAGES, lambda stage: _live(forced_changes.run_forced_changes(stage=stage))
+
+
+def _step(_: int) -> "Staged":
+    from penstock.bench import step
+
+    return step.STAGES, lambda stage: _live(step.run_step(stage=stage))
+
+
+def _live(figures: "Iterator[Figure]") -> "Iterator[Figure]":
+    """What can go wrong with a cluster, in one line."""
     from penstock.live.run import RunError
     from penstock.runtimes.spark.cluster import ClusterError
 
     try:
-        yield from run_reconfigurations(stage=stage)
+        yield from figures
     except (ClusterError, RunError) as problem:
         screen.complain(problem)
         raise typer.Exit(1) from problem
@@ -105,5 +119,7 @@ BENCHMARKS = {
     "simulator": Benchmark("speed and memory of simulations", _simulator),
     "data": Benchmark("the pipeline and sweeps on Spark", _data),
     "spark": Benchmark("the cost of taps", _spark),
-    "reconfigurations": Benchmark("how long they take on Spark", _reconfigurations),
+    "reconfigurations": Benchmark("how long one replica takes to come on Spark", _reconfigurations),
+    "forced-changes": Benchmark("reconfigurations at every interval, under both protocols", _forced_changes),
+    "step": Benchmark("how soon the objective is kept again when the load jumps", _step),
 }

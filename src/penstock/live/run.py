@@ -144,10 +144,8 @@ class LiveRun:
         running = RunningApp(self.app, spark, self.work, trigger_s=settings.trigger_s, run=run)
         names = [kind.name for kind in settings.kinds]
         own = SparksOwnNodes(spark, running, kind=names[0]) if settings.spark_allocates else None
-        nodes: Nodes = own or nodes_for(cluster, spark, running, settings.kinds)
-        spares = None
-        if settings.spares:
-            nodes = spares = SpareNodes(nodes, running, spares=settings.spares, kind=names[0])
+        there: Nodes = own or nodes_for(cluster, spark, running, settings.kinds)
+        nodes = SpareNodes(there, running, spares=settings.spares, kind=names[0])
 
         def ended(record: Record) -> None:
             self.records.append(record)
@@ -172,8 +170,8 @@ class LiveRun:
 
         def look_after() -> None:
             actuator.poll()
-            if spares is not None and not actuator.reconfiguring:
-                spares.refill()
+            if not actuator.reconfiguring:
+                nodes.refill()
             self._look_after(running, cluster, actuator, journal)
             if feeder.problem is not None:
                 raise RunError(f"feeding stopped: {feeder.problem}")
@@ -182,8 +180,7 @@ class LiveRun:
             interval = control.round(seeing, acting)
             if isinstance(acting, ForcedScaling):
                 interval = replace(interval, changed=changes_of(acting.done))
-            if spares is not None:
-                interval = replace(interval, spares=spares.waiting)
+            interval = replace(interval, spares=nodes.waiting)
             self.response_times += monitor.finished()
             self.intervals.append(interval)
             self.on_interval(interval)
@@ -195,6 +192,7 @@ class LiveRun:
             self.unfinished = monitor.unfinished()
         finally:
             feeder.stop()
+            nodes.close()
             actuator.stop()
             running.stop()
 

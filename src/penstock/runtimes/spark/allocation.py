@@ -6,10 +6,11 @@ asks for executors but this.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.resource import ResourceProfile
     from pyspark.sql import SparkSession
 
@@ -69,7 +70,7 @@ class Allocation:
 
     def kill(self, executor: str) -> None:
         """Whatever runs on it."""
-        self._context.killExecutor(executor)
+        kill([executor], self._spark)
 
     def serve_default(self) -> None:
         """Have an executor where a stage waits that no operator owns, as when state is repartitioned."""
@@ -87,3 +88,13 @@ class Allocation:
             java.put(key, value)
         immutable: Any = getattr(self._jvm.scala.collection.immutable, "HashMap$").__getattr__("MODULE$")
         return getattr(immutable, "from")(self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(java))
+
+
+def kill(executors: Sequence[str], context: "SparkContext") -> None:
+    """Whatever runs on them; Spark replaces them as long as it wants that many.
+
+    The context's own method refuses while dynamic allocation is on, even with its manager stopped.
+    """
+    java: Any = context
+    names: Any = java._jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(executors))
+    java._jsc.sc().schedulerBackend().killExecutors(names, False, False, True)

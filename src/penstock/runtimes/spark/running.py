@@ -184,6 +184,10 @@ class RunningApp:
         """Whether an executor has processed tuples for this chain."""
         return executor in self._served[chain]
 
+    def forget_served(self, chain: str, executor: str) -> None:
+        """From now on, only what it processes later counts."""
+        self._served[chain].discard(executor)
+
     def start(self) -> None:
         for name in self.chains:
             self.start_chain(name)

@@ -1,0 +1,80 @@
+"""An application at work under a light, steady load, on an embedded cluster, with nobody who decides."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.apps.feeding.load import Load
+from penstock.apps.registry import application_entry
+from penstock.domain.objective import Objective
+from penstock.reconfigure.method import Method
+from penstock.runtimes.spark import class_archive
+from penstock.runtimes.spark.cluster import ClusterError, LocalCluster
+from penstock.runtimes.spark.feed import Feed
+from penstock.runtimes.spark.running import RunningApp
+from penstock.runtimes.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.runtimes.spark.feed import FeederOf
+
+_APPLICATION = "lookups"
+SCALED = "lookup"  # the chain that changes
+_TUPLES = 20.0  # per second: one replica is busy for less than half of the time
+_ROOM = 8  # executors
+_LONGEST_S = 1800.0
+_EXECUTORS_S = 120.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the application is going to run."""
+
+    cluster: LocalCluster
+    spark: "SparkSession"
+    running: RunningApp
+    feeder_of: "FeederOf"
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Once somebody sees to executors."""
+        running = self.running
+        with ExitStack() as ending:
+            running.summon(within_s=_EXECUTORS_S, check=self.cluster.check)
+            ending.callback(running.stop)
+            running.start()
+            feeder = self.feeder_of({name: Feed(running.log(name)) for name in running.app.sources})
+            ending.callback(feeder.stop)
+            feeder.start()
+            yield
+
+    def check(self) -> None:
+        """Raise when there is nothing to measure any more."""
+        self.cluster.check()
+        for name, why in self.running.failed().items():
+            raise ClusterError(f"query '{name}' failed: {why}")
+
+
+@contextmanager
+def place(work: Path) -> Iterator[Place]:
+    """A cluster and a session, as `penstock run` has them."""
+    entry = application_entry(_APPLICATION)
+    objective = Objective(response_time_s=entry.objective_s)
+    app = entry.on_spark(objective=objective, max_replicas=2, protocol=Method.LIVE)
+    load = Load(low=_TUPLES, shape="constant", seconds=_LONGEST_S)
+    options = class_archive.options()
+    with LocalCluster(work / "cluster", room=_ROOM) as cluster:
+        spark = session(
+            app.name,
+            cluster.master_url,
+            work=work,
+            modules=app.modules,
+            executor_options=options,
+        )
+        try:
+            yield Place(cluster, spark, RunningApp(app, spark, work), entry.feeder(load))
+        finally:
+            spark.stop()

@@ -1,0 +1,105 @@
+"""What the benchmarks of live runs make of what they measured."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from penstock.bench import reconfigurations, step
+from penstock.bench.figure import Figure
+from penstock.domain.deployment import Replicas
+from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.live.record import Interval
+from penstock.reconfigure.method import Method
+from penstock.reconfigure.words import Change, Ending, NewReplica, Record
+
+
+def came(executor_s: float, task_s: float | None, outcome: Ending = Ending.DONE) -> Record:
+    return Record(
+        operator="lookup",
+        method=Method.LIVE,
+        change=Change(add=(NewReplica(node_type=0),)),
+        outcome=outcome,
+        granted_at_s=100.0,
+        ended_at_s=130.0,
+        node_ready_at_s=100.0 + executor_s,
+        first_task_at_s=None if task_s is None else 100.0 + task_s,
+        downtime_s=0.0,
+        state_moved_bytes=None,
+    )
+
+
+def by_name(figures: Sequence[Figure]) -> dict[str, Figure]:
+    return {figure.name: figure for figure in figures}
+
+
+def test_replicas_are_held_against_what_is_wanted_and_against_sparks_own_allocation() -> None:
+    alone = [came(3.0, 7.0), came(2.0, 11.0), came(4.0, 8.0)]
+    spare = [came(0.1, 2.5), came(0.1, 1.5), came(0.1, 3.0)]
+    found = by_name(list(reconfigurations.figures(alone, spare, [2.0, 2.4, 3.0], 3)))
+    shown = {name: (round(one.value, 3), one.ok) for name, one in found.items()}
+    assert shown == {
+        "a replica alone: grant to executor, median of 3": (3.0, True),
+        "a replica alone: grant to executor, longest": (4.0, None),
+        "a replica alone: grant to first task on tuples, median of 3": (8.0, True),
+        "a replica alone: grant to first task on tuples, longest": (11.0, None),
+        "with a spare: grant to first task on tuples, median of 3": (2.5, False),
+        "with a spare: grant to first task on tuples, longest": (3.0, None),
+        "Spark's dynamic allocation: asked to executor, median of 3": (2.4, None),
+        "Spark's dynamic allocation: asked to executor, longest": (3.0, None),
+        "an executor of ours over one of Spark's dynamic allocation": (1.25, False),
+    }
+
+
+def test_a_replica_that_did_not_come_is_missed() -> None:
+    alone = [came(3.0, 7.0), came(1.0, 1.0, Ending.GAVE_UP), came(4.0, None)]
+    found = by_name(list(reconfigurations.figures(alone, [], [], 3)))
+    assert found["a replica alone: grant to executor, median of 2"].value == pytest.approx(3.5)
+    assert found["a replica alone: grant to first task on tuples: measured"].value == 1
+    assert found["a replica alone: grant to first task on tuples: measured"].ok is False
+    assert found["with a spare: grant to first task on tuples: measured"].value == 0
+    assert not any("over one of Spark's" in name for name in found)
+
+
+BEGAN_S = 1_000.0
+
+
+def interval(at_s: float, response_s: float | None, replicas: int = 1) -> Interval:
+    lookup = OperatorObservation(
+        operator="lookup",
+        at_s=BEGAN_S + at_s,
+        replicas=Replicas((replicas,)),
+        arrival_rate=None,
+        response_time_s=None,
+        utilisation=None,
+    )
+    seen = ApplicationObservation(at_s=BEGAN_S + at_s, response_time_s=response_s, operators=(lookup,))
+    return Interval(seen=seen, reasons=(), changed=())
+
+
+def back(*intervals: Interval) -> float:
+    """The load is high from second 45 to second 135."""
+    figure = next(step.figures("a run", intervals, BEGAN_S, 5.0, 40.0))
+    assert figure.ok is (figure.value <= 40)
+    return figure.value
+
+
+def test_a_run_is_inside_again_once_no_interval_is_outside_while_the_load_is_high() -> None:
+    late_before, late_after = interval(30, 20.0), interval(140, 20.0)
+    calm, late = interval(50, 1.0), interval(60, 9.0)
+    assert back(late_before, calm, interval(130, 2.0), late_after) == 0
+    assert back(calm, late, interval(65, 4.0), interval(130, 2.0), late_after) == 15
+    assert back(calm, late, interval(65, 4.0), interval(100, 6.0), interval(130, 2.0)) == 55
+
+
+def test_an_interval_in_which_nothing_was_measured_is_not_inside() -> None:
+    assert back(interval(50, 1.0), interval(60, None), interval(65, 4.0)) == 15
+
+
+def test_a_run_that_never_comes_back_or_was_not_measured_is_outside_all_the_time() -> None:
+    assert back(interval(50, 1.0), interval(130, 6.0)) == 90
+    assert back(interval(30, 1.0)) == 90
+
+
+def test_the_load_of_the_step_is_high_when_the_bench_says_so() -> None:
+    rates = step.load().trace().rates
+    assert [rates[second] for second in (0, 44, 45, 134, 135)] == [25, 25, 125, 125, 25]
