@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock import attach
 from penstock.bench.figure import Figure
 from penstock.domain.objective import Objective
 from penstock.java import environment
+from penstock.live.attach import Attached, attach
 from penstock.live.record import Interval, late_pct
+from penstock.reports.attached import write_report
 from penstock.runtimes.spark.attached_executors import ExecutorActuator
 from penstock.runtimes.spark.cluster import LOOPBACK, ClusterError, LocalCluster
 from penstock.runtimes.spark.executors import executors
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-    from penstock.live.attach import Attached
 
 OBJECTIVES_S = (3.0, 40.0)
 STAGES = len(OBJECTIVES_S) + 1
@@ -130,13 +129,14 @@ def _query(spark: "SparkSession", checkpoint: Path) -> "StreamingQuery":
     return answers.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
 
 
-def _attached(spark: "SparkSession", query: "StreamingQuery", objective_s: float, out: Path) -> "Attached":
+def _attached(spark: "SparkSession", query: "StreamingQuery", objective_s: float, out: Path) -> Attached:
     return attach(
         spark,
         query,
         objective=Objective(response_time_s=objective_s),
         max_replicas=_EXECUTORS,
         out=out,
+        ended=write_report,
     )
 
 

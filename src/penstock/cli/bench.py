@@ -101,9 +101,27 @@ def _reconfigured(stage: Callable[[str], None]) -> "Iterator[Figure]":
         raise typer.Exit(1) from problem
 
 
+def _attached(_: int) -> "Staged":
+    from penstock.bench import attached
+
+    return attached.STAGES, _attached_to_a_query
+
+
+def _attached_to_a_query(stage: Callable[[str], None]) -> "Iterator[Figure]":
+    from penstock.bench.attached import run_attached
+    from penstock.runtimes.spark.cluster import ClusterError
+
+    try:
+        yield from run_attached(stage=stage)
+    except ClusterError as problem:
+        screen.complain(problem)
+        raise typer.Exit(1) from problem
+
+
 BENCHMARKS = {
     "simulator": Benchmark("speed and memory of simulations", _simulator),
     "data": Benchmark("the pipeline and sweeps on Spark", _data),
     "spark": Benchmark("the cost of taps", _spark),
     "reconfigurations": Benchmark("how long they take on Spark", _reconfigurations),
+    "attach": Benchmark("two objectives for one query of Spark's own", _attached),
 }

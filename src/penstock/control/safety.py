@@ -290,7 +290,9 @@ def out_of_bounds(request: Request, view: View) -> Veto | None:
 
 def nothing_to_share(request: Request, view: View) -> Veto | None:
     most = view.one.useful_replicas
-    if most is None or not isinstance(request, ScaleOut) or request.target.total <= most:
+    if most is None or isinstance(request, Migrate) or not _adds(request, view):
+        return None
+    if request.target.total <= most:
         return None
     return Veto(
         reason=f"{request.target.total} replicas of operator '{view.one.operator}' asked for; its work comes "
