@@ -33,7 +33,7 @@ _PARTITIONS = 8
 _WAIT_S = 0.02  # per tuple
 _RATE = 35  # tuples/s: seven tenths of what one executor can do, so that one is enough but slow
 _EXECUTORS = 4  # at most
-_WARM_S = 15.0  # a query has run for a while when somebody attaches to it
+_WARM_S = 20.0  # a query has run for a while when somebody attaches to it
 _MEASURED_S = 100.0  # under each objective
 _SETTLED_S = 45.0  # of them, before it is judged: decisions begin after half a minute
 _COMES_WITHIN_S = 60.0  # an executor in the place of a killed one
@@ -51,9 +51,8 @@ def run_attached(*, stage: Callable[[str], None]) -> Iterator[Figure]:
             used: list[float] = []
             for objective_s in OBJECTIVES_S:
                 stage(f"an objective of {objective_s:g} s, {_WARM_S + _MEASURED_S:.0f} s")
-                ExecutorActuator(spark).resize(1)
                 query = _query(spark, Path(place) / f"checkpoint-{objective_s:g}")
-                time.sleep(_WARM_S)
+                _one_executor(spark, seconds=_WARM_S)
                 attached = _attached(spark, query, objective_s, Path(place) / f"run-{objective_s:g}")
                 time.sleep(_MEASURED_S)
                 judged = [one for one in attached.intervals if one.seen.at_s - attached.began_s > _SETTLED_S]
@@ -127,6 +126,16 @@ def _query(spark: "SparkSession", checkpoint: Path) -> "StreamingQuery":
     tuples = numbers.option("numPartitions", _PARTITIONS).load()
     answers = tuples.mapInArrow(waiting, tuples.schema)
     return answers.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
+
+
+def _one_executor(spark: "SparkSession", *, seconds: float) -> None:
+    """What the application has when it is attached to; a master gives as many as there is room for."""
+    executors_there = ExecutorActuator(spark)
+    executors_there.resize(1)
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        executors_there.poll()
+        time.sleep(0.5)
 
 
 def _attached(spark: "SparkSession", query: "StreamingQuery", objective_s: float, out: Path) -> Attached:
