@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import penstock
+from penstock.control.build import build_controller
 from penstock.control.journal import Noted, Ticked
 from penstock.control.orders import Override
+from penstock.control.replay import replay
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
@@ -191,6 +193,8 @@ def test_orders_are_obeyed_and_remembered_over_a_restart(executors: Executors, t
     assert executors.there == 4
     again.stop()
     assert len(list((tmp_path / "metrics").glob("*.parquet"))) == 2
+    replayed = replay(read_journal(tmp_path / "journal.jsonl"), build_controller)
+    assert (replayed.ticks, replayed.difference) == (3, None)
 
 
 def test_without_a_folder_nothing_is_left(executors: Executors, tmp_path: Path) -> None:

@@ -174,7 +174,11 @@ def attach(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.json").unlink(missing_ok=True)  # of the time before a restart: now it goes on
     written = JournalFile(folder / "journal.jsonl" if journal is None else Path(journal))
-    control = Controlling(spec, LiveSettings(out=folder), written)
+    try:
+        control = Controlling(spec, LiveSettings(out=folder), written)
+    except InputError:  # what the folder remembers does not fit
+        written.close()
+        raise
     records: deque[Record] = deque(maxlen=_KEPT_INTERVALS)
 
     def changed(record: Record) -> None:
