@@ -217,7 +217,7 @@ def __dir__() -> list[str]:
 
 def attach(
     spark: "SparkSession",
-    query: "StreamingQuery",
+    query: "StreamingQuery | Sequence[StreamingQuery]",
     *,
     objective: "Objective",
     policy: "str | type | Manager" = "objective",
@@ -225,21 +225,25 @@ def attach(
     max_replicas: int = 10,
     interval_s: float = 10.0,
     advise: bool = False,
+    out: "Path | str | None" = None,
     journal: "Path | str | None" = None,
     seed: int = 1,
     safety: "Callable[[SafetySettings], SafetySettings] | None" = None,
 ) -> "Attached":
-    """Put a running streaming query on a standalone cluster under control.
+    """Put a running streaming query, or several of one application, under control.
 
     The query is not touched: its application gets more or fewer executors, based on what Spark
-    reports about it. `advise=True` decides and explains, and changes nothing. `policy` is a name,
-    `module:Class` or your own class, `parameters` whatever differs from its defaults;
-    `safety` may change how careful it is. Calling `stop()` on the result leaves the query as it is.
-    See docs/spark.md.
+    reports about it; several queries share them, and the slowest one counts. `advise=True` decides and
+    explains, and changes nothing. `out` is a folder for journal, orders, memory over a restart and
+    report, as `penstock run` has one; `journal` is a file for the journal alone. `policy` is a name,
+    `module:Class` or your own class, `parameters` whatever differs from its defaults; `safety` may
+    change how careful it is. Calling `stop()` on the result leaves the query as it is and writes the
+    report. See docs/spark.md.
 
         attached = penstock.attach(spark, query, objective=penstock.Objective(response_time_s=5))
     """
     from penstock.live.attach import attach as put_under_control
+    from penstock.reports.attached import write_report
 
     return put_under_control(
         spark,
@@ -250,9 +254,11 @@ def attach(
         max_replicas=max_replicas,
         interval_s=interval_s,
         advise=advise,
+        out=out,
         journal=journal,
         seed=seed,
         safety=safety or (lambda settings: settings),
+        ended=write_report,
     )
 
 

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from penstock.control.ports import Actuator, Monitor
 from penstock.java import environment
-from penstock.runtimes.spark.attached_query import OPERATOR, ExecutorActuator, QueryMonitor
+from penstock.runtimes.spark.attached_executors import OPERATOR, ExecutorActuator
+from penstock.runtimes.spark.attached_query import QueryMonitor
 from penstock.runtimes.spark.cluster import LocalCluster
 from penstock.testing.runtime import RuntimeContract
 
@@ -43,7 +44,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
         query = (
             numbers.writeStream.format("noop").option("checkpointLocation", str(work / "checkpoint")).start()
         )
-        yield QueryMonitor(actuator, query, cores=1), actuator
+        yield QueryMonitor(actuator, [query], slots=1), actuator
         query.stop()
         spark.stop()
 

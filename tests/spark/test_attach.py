@@ -1,5 +1,6 @@
 """A query that knows nothing of Penstock, under control in one line."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from penstock.journal_file import read_journal
 
 # A process of its own: a session on a cluster cannot stand beside the tests' local one.
 _PROGRAM = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from penstock.runtimes.spark.cluster import LocalCluster
 from penstock.java import environment
@@ -30,15 +31,17 @@ def slowly(batches):
 
 def until(actuator, enough):
     deadline = time.monotonic() + 120
-    while not enough(len(actuator.executors())):
-        assert time.monotonic() < deadline, len(actuator.executors())
+    while not enough(set(actuator.executors())):
+        assert time.monotonic() < deadline, actuator.executors()
+        actuator.poll()
         time.sleep(0.5)
 
 with LocalCluster(work / "cluster", room=2) as cluster:  # and one more
     from pyspark.sql import SparkSession
     import penstock
     from penstock.domain.objective import Objective
-    from penstock.runtimes.spark.attached_query import ExecutorActuator
+    from penstock.bench.attached import process_of
+    from penstock.runtimes.spark.attached_executors import ExecutorActuator
     spark = (
         SparkSession.builder.master(cluster.master_url)
         .config("spark.executor.cores", "1").config("spark.executor.memory", "512m")
@@ -47,9 +50,11 @@ with LocalCluster(work / "cluster", room=2) as cluster:  # and one more
     )
     spark.sparkContext.setLogLevel("FATAL")
     actuator = ExecutorActuator(spark)
-    until(actuator, lambda there: there == 3)
+    until(actuator, lambda there: len(there) == 3)
     actuator.resize(1)
-    until(actuator, lambda there: there == 1)
+    until(actuator, lambda there: there == {"0"} and not actuator.changing)
+    os.kill(process_of(spark.sparkContext.applicationId, "0"), signal.SIGKILL)
+    until(actuator, lambda there: len(there) == 1 and "0" not in there)
     numbers = spark.readStream.format("rate").option("rowsPerSecond", 300).option("numPartitions", 6).load()
     query = (
         numbers.mapInArrow(slowly, numbers.schema).writeStream.format("noop")
@@ -57,9 +62,9 @@ with LocalCluster(work / "cluster", room=2) as cluster:  # and one more
     )
     attached = penstock.attach(
         spark, query, objective=Objective(response_time_s=5), max_replicas=3, interval_s=3,
-        journal=work / "journal.jsonl",
+        out=work / "run",
     )
-    until(actuator, lambda there: there >= 2)
+    until(attached.actuator, lambda there: len(there) >= 2)
     attached.stop()
     assert attached.problem is None, attached.problem
     query.stop()
@@ -67,7 +72,9 @@ with LocalCluster(work / "cluster", room=2) as cluster:  # and one more
 """
 
 
-def test_a_busy_query_gets_more_executors_and_every_decision_is_written_down(tmp_path: Path) -> None:
+def test_a_busy_query_gets_more_executors_a_killed_one_is_replaced_and_all_is_written_down(
+    tmp_path: Path,
+) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(tmp_path)],
         capture_output=True,
@@ -76,20 +83,22 @@ def test_a_busy_query_gets_more_executors_and_every_decision_is_written_down(tmp
         timeout=400,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
-    header, *rounds = read_journal(tmp_path / "journal.jsonl")
+    header, *rounds = read_journal(tmp_path / "run" / "journal.jsonl")
     assert isinstance(header, Header)
     granted = [entry.plan.granted for entry in rounds if isinstance(entry, Ticked) and entry.plan.granted]
     assert "needed for 5 s" in granted[0][0].reason
+    seen = [one for entry in rounds if isinstance(entry, Ticked) for one in entry.seen.operators]
+    assert {one.useful_replicas for one in seen if one.service_time_s is not None} == {6}  # its partitions
+    waits_s = [one.service_time_s for one in seen if one.service_time_s is not None]
+    assert 0.004 <= min(waits_s) < 0.02  # as the query waits, and what Spark adds to a task
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["tuples"] > 0
 
 
-def test_what_cannot_be_controlled_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    objective = Objective(response_time_s=5)
+def test_a_query_without_executors_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     numbers = spark.readStream.format("rate").load()
     query = numbers.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
     try:
-        with pytest.raises(InputError, match="a standalone cluster is needed"):
-            penstock.attach(spark, query, objective=objective)
-        with pytest.raises(InputError, match="policy 'vi' needs a model"):
-            penstock.attach(spark, query, objective=objective, policy="vi")
+        with pytest.raises(InputError, match=r"'local\[.*start the application on a cluster"):
+            penstock.attach(spark, query, objective=Objective(response_time_s=5))
     finally:
         query.stop()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from penstock.cli.live_view import verdict
 from penstock.domain.application import Application, Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
@@ -10,6 +9,7 @@ from penstock.domain.observation import ApplicationObservation, OperatorObservat
 from penstock.live.fixed_replicas import Moved, models_of, replicas_at, through, would_have_done
 from penstock.live.record import Interval, summary
 from penstock.perf.micro_batch import MicroBatches
+from penstock.reports.live_summary import verdict
 
 TYPES = (NodeType(name="standard", speedup=1.0, price=1.0),)
 LOOKUP = MicroBatches(fixed_s=0.4, tuple_s=0.02)

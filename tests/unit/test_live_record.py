@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from penstock.cli.live_view import verdict
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.live.record import Interval, Summary, host_full_pct, row, summary
+from penstock.reports.live_summary import verdict
 
 
 def of(

@@ -115,6 +115,23 @@ def _live(figures: "Iterator[Figure]") -> "Iterator[Figure]":
         raise typer.Exit(1) from problem
 
 
+def _attached(_: int) -> "Staged":
+    from penstock.bench import attached
+
+    return attached.STAGES, _attached_to_a_query
+
+
+def _attached_to_a_query(stage: Callable[[str], None]) -> "Iterator[Figure]":
+    from penstock.bench.attached import run_attached
+    from penstock.runtimes.spark.cluster import ClusterError
+
+    try:
+        yield from run_attached(stage=stage)
+    except ClusterError as problem:
+        screen.complain(problem)
+        raise typer.Exit(1) from problem
+
+
 BENCHMARKS = {
     "simulator": Benchmark("speed and memory of simulations", _simulator),
     "data": Benchmark("the pipeline and sweeps on Spark", _data),
@@ -122,4 +139,5 @@ BENCHMARKS = {
     "reconfigurations": Benchmark("how long one replica takes to come on Spark", _reconfigurations),
     "forced-changes": Benchmark("reconfigurations at every interval, under both protocols", _forced_changes),
     "step": Benchmark("how soon the objective is kept again when the load jumps", _step),
+    "attach": Benchmark("two objectives for one query of Spark's own", _attached),
 }

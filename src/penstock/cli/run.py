@@ -9,6 +9,7 @@ import typer
 from penstock.cli import live_view, options, policy_options, screen
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
+from penstock.reports import live_summary
 
 if TYPE_CHECKING:
     from penstock.control.spec import Manager
@@ -157,6 +158,7 @@ def run(
     from penstock.live.run import LiveRun, RunError
     from penstock.live.settings import LiveSettings, controller_for, node_kinds
     from penstock.reconfigure.method import Method
+    from penstock.reports.live_run import page_of
     from penstock.runtimes.spark.cluster import ClusterError
 
     if input_file is not None and not input_file.is_file():
@@ -231,8 +233,8 @@ def run(
     results.mkdir(parents=True, exist_ok=True)
     said = entry.results(app, live.work, results)
     fixed = would_have_done(controller.application, live.intervals, controller.node_types, live.objective_s)
-    verdict = live_view.verdict(summary, live.objective_s, fixed)
-    write_whole(out / "report.html", live_view.page(live, summary, name, fixed))
+    verdict = live_summary.verdict(summary, live.objective_s, fixed)
+    write_whole(out / "report.html", page_of(live, summary, name, fixed))
     told = {**summary.as_json(), "verdict": verdict, "fixed": {n: asdict(one) for n, one in fixed.items()}}
     write_whole(finished, screen.json_text(told))
     if json_output:

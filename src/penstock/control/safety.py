@@ -315,6 +315,19 @@ def out_of_bounds(request: Request, view: View) -> Veto | None:
     return None
 
 
+def nothing_to_share(request: Request, view: View) -> Veto | None:
+    most = view.one.useful_replicas
+    if most is None or isinstance(request, Migrate) or not _adds(request, view):
+        return None
+    if request.target.total <= most:
+        return None
+    return Veto(
+        reason=f"{request.target.total} replicas of operator '{view.one.operator}' asked for; its work comes "
+        f"in partitions for {most}, and more would have nothing to do",
+        instead=_towards(request, view.one.replicas, most),
+    )
+
+
 def over_node_cap(request: Request, view: View) -> Veto | None:
     most = view.settings.max_nodes
     if most is None or isinstance(request, Migrate | ScaleIn):
@@ -382,7 +395,7 @@ def _towards(request: ScaleOut | ScaleIn, now: Replicas, total: int) -> ScaleOut
     return replace(request, target=Replicas(tuple(counts)), nodes=tuple(nodes))
 
 
-LIMITS: tuple[Guard, ...] = (out_of_bounds, over_node_cap, over_cost_cap)
+LIMITS: tuple[Guard, ...] = (out_of_bounds, nothing_to_share, over_node_cap, over_cost_cap)
 GUARDS_OF_OVERRIDES: tuple[Guard, ...] = (paused, in_excluded_window, under_way, other_node_types, *LIMITS)
 GUARDS: tuple[Guard, ...] = (
     paused,

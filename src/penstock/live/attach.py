@@ -1,24 +1,22 @@
-"""Control of an existing streaming query on a standalone cluster: `penstock.attach(spark, query, ...)`.
+"""Control of streaming queries that run already: `penstock.attach(spark, query, ...)`.
 
-The query is not touched: what can be known of it is what Spark reports of any query, and what
-can be changed is how many executors its application has. It needs `spark.executor.cores` set and
-dynamic allocation off, because Spark's own would undo every decision.
+The queries are not touched: what can be known of them is what Spark reports of any query, and what
+can be changed is how many executors their application has. The controller around the loop is that of
+`penstock run`: orders, memory over a restart, journal.
 """
 
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from penstock.control.build import build_controller
-from penstock.control.journal import Header, Noted
-from penstock.control.loop import Controller, ControllerMemory, tick
-from penstock.control.plan import Plan
-from penstock.control.ports import Unwritten
+from penstock.control.journal import Noted, Reconfigured
 from penstock.control.safety_settings import SafetySettings
 from penstock.control.spec import ControllerSpec, OperatorSpec, Policy, manager_of
 from penstock.domain.application import Operator, pipeline
@@ -26,32 +24,59 @@ from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.journal_file import JournalFile
+from penstock.live.controlling import Controlling
+from penstock.live.metrics_file import write_metrics
+from penstock.live.record import Interval, Summary, summary
+from penstock.live.settings import LiveSettings
 from penstock.policy.parameters import Value
 from penstock.policy.registry import Level, entries
-from penstock.runtimes.spark.attached_query import OPERATOR, ExecutorActuator, QueryMonitor
+from penstock.reconfigure.words import Record
+from penstock.runtimes.spark.attached_executors import OPERATOR, ExecutorActuator
+from penstock.runtimes.spark.attached_query import QueryMonitor
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 _ANY_NODE = NodeType(name="executor", speedup=1.0, price=1.0)
+_POLL_S = 1.0
+_WARM_UP_S = 15.0  # the first micro-batches of a query and of an executor are slow
+_KEPT_INTERVALS = 20_000  # two days and more, at ten seconds each: a query may run for months
+_KEPT_BATCHES = 200_000
+_UNKNOWN_SERVICE_S = 1e-3  # policies that need no model do not look at it
 
 
 @dataclass
 class Attached:
     """A controller at work in a thread of its own."""
 
-    controller: Controller
-    memory: ControllerMemory
+    name: str  # of the query, or of the application
+    controller: ControllerSpec
+    control: Controlling
     monitor: QueryMonitor
     actuator: ExecutorActuator
-    query: "StreamingQuery"
-    interval_s: float
-    journal: JournalFile | None
-    plans: list[Plan] = field(default_factory=list)
+    queries: "Sequence[StreamingQuery]"
+    journal: JournalFile
+    out: "Path | TemporaryDirectory[str]"  # the run's folder; a temporary one where nobody wants to have it
+    ended: "Callable[[Attached, Path], None]"  # writes the report there
+    intervals: deque[Interval] = field(default_factory=lambda: deque(maxlen=_KEPT_INTERVALS))
+    records: deque[Record] = field(default_factory=lambda: deque(maxlen=_KEPT_INTERVALS))
+    response_times: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_KEPT_BATCHES))
     problem: str | None = None
+    _started_s: float = field(default_factory=time.time)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+
+    @property
+    def objective_s(self) -> float:
+        return self.controller.operators[0].bound_s
+
+    @property
+    def began_s(self) -> float:
+        """Of what is still kept of it."""
+        kept_all = len(self.intervals) < _KEPT_INTERVALS
+        return self._started_s if kept_all else self.intervals[0].seen.at_s
 
     def start(self) -> "Attached":
         self._thread = threading.Thread(target=self._run, name="penstock-attached", daemon=True)
@@ -59,35 +84,61 @@ class Attached:
         return self
 
     def stop(self) -> None:
-        """Leave the query as it is now."""
+        """Leave the queries and their executors as they are now, and write the report; twice does no harm."""
         self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self.journal is not None:
-            self.journal.close()
+        if self._thread is None:
+            return
+        self._thread.join()
+        self._thread = None
+        self.control.stop()
+        self.journal.close()
+        if isinstance(self.out, TemporaryDirectory):
+            self.out.cleanup()
+            return
+        write_metrics(self.out, self.intervals, self.began_s)
+        self.ended(self, self.out)
 
-    def tick(self) -> Plan:
+    def summary(self) -> Summary:
+        """The run in a few figures, so far."""
+        return summary(
+            application=self.name,
+            policy=self.controller.label,
+            finished=self.problem is None,
+            objective_s=self.objective_s,
+            intervals=self.intervals,
+            response_times=self.response_times,
+            unfinished=self.monitor.unfinished(),
+            records=self.records,
+            node_types=self.controller.node_types,
+            began_s=self.began_s,
+            seconds=time.time() - self.began_s,
+        )
+
+    def tick(self) -> Interval:
         """One round; the thread does this every interval."""
-        journal = self.journal or Unwritten()
-        ticked, self.memory = tick(self.controller, self.memory, self.monitor, journal, self.actuator)
-        self.plans.append(ticked.plan)
-        return ticked.plan
+        interval = self.control.round(self.monitor, self.actuator)
+        self.response_times += self.monitor.finished()
+        self.intervals.append(interval)
+        return interval
 
     def _run(self) -> None:
-        while not self._stopping.wait(self.interval_s) and self.query.isActive:
+        next_s = time.monotonic() + self.controller.interval_s
+        while not self._stopping.wait(_POLL_S) and any(query.isActive for query in self.queries):
             try:
-                self.tick()
-            except Exception as problem:  # a broken controller must not harm the query
+                self.actuator.poll()
+                if time.monotonic() >= next_s:
+                    next_s = max(next_s + self.controller.interval_s, time.monotonic())
+                    self.tick()
+            except Exception as problem:  # a broken controller must not harm the queries
                 self.problem = str(problem)
                 with suppress(InputError, OSError):  # a full disk may be the very problem
-                    if self.journal is not None:
-                        self.journal.append(Noted(at_s=time.time(), text=f"controller stopped: {problem}"))
+                    self.journal.append(Noted(at_s=time.time(), text=f"controller stopped: {problem}"))
                 return
 
 
 def attach(
     spark: "SparkSession",
-    query: "StreamingQuery",
+    query: "StreamingQuery | Sequence[StreamingQuery]",
     *,
     objective: Objective,
     policy: Policy = "objective",
@@ -95,45 +146,121 @@ def attach(
     max_replicas: int = 10,
     interval_s: float = 10.0,
     advise: bool = False,
+    out: Path | str | None = None,
     journal: Path | str | None = None,
     seed: int = 1,
     safety: Callable[[SafetySettings], SafetySettings] = lambda settings: settings,
+    ended: Callable[[Attached, Path], None] = lambda attached, out: None,
 ) -> Attached:
-    """Put a running query under control; `advise=True` decides and explains, and changes nothing."""
-    conf = spark.sparkContext.getConf()
-    if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
-        raise InputError("attach: spark.dynamicAllocation.enabled is true; it would undo every decision")
+    """Put running queries under control; `advise=True` decides and explains, and changes nothing."""
+    queries = list(query) if isinstance(query, Sequence) else [query]
+    if not queries:
+        raise InputError("attach: no queries")
+    slots = tasks_at_a_time(str(spark.sparkContext.master), spark.sparkContext.getConf())
+    spec = _controller(
+        objective,
+        manager_policy=policy,
+        parameters=parameters,
+        max_replicas=max_replicas,
+        interval_s=interval_s,
+        advise=advise,
+        seed=seed,
+        safety=safety,
+    )
+    if spec.ignores_objective is not None:
+        warnings.warn(f"attach: {spec.ignores_objective}", stacklevel=3)
+    place = TemporaryDirectory(prefix="penstock-attached-") if out is None else Path(out)
+    folder = place if isinstance(place, Path) else Path(place.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "summary.json").unlink(missing_ok=True)  # of the time before a restart: now it goes on
+    written = JournalFile(folder / "journal.jsonl" if journal is None else Path(journal))
+    try:
+        control = Controlling(spec, LiveSettings(out=folder), written)
+    except InputError:  # what the folder remembers does not fit
+        written.close()
+        raise
+    records: deque[Record] = deque(maxlen=_KEPT_INTERVALS)
+
+    def changed(record: Record) -> None:
+        records.append(record)
+        written.append(Reconfigured(record=record))
+
+    actuator = ExecutorActuator(spark, ended=changed)
+    _begin_with(actuator, max_replicas, written, advise=advise)
+    name = queries[0].name or "query" if len(queries) == 1 else str(spark.sparkContext.appName)
+    return Attached(
+        name=name,
+        controller=spec,
+        control=control,
+        monitor=QueryMonitor(actuator, queries, slots),
+        actuator=actuator,
+        queries=queries,
+        journal=written,
+        out=place,
+        ended=ended,
+        records=records,
+    ).start()
+
+
+def tasks_at_a_time(master: str, conf: "SparkConf") -> int:
+    """Of one executor; what cannot be controlled is refused, with what to change."""
+    if master.startswith("local") and not master.startswith("local-cluster"):
+        raise InputError(
+            f"attach: master '{master}' has no executors to add or send away; "
+            "start the application on a cluster: spark://HOST:PORT, yarn or k8s://..."
+        )
+    if str(conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true":
+        raise InputError(
+            "attach: Spark's dynamic allocation would undo every decision; "
+            "start the application with spark.dynamicAllocation.enabled=false"
+        )
+    # Elsewhere an executor has one core if nothing is said.
+    unset = "0" if master.startswith("spark://") else "1"
+    cores = int(conf.get("spark.executor.cores", unset) or unset)
+    if cores < 1:
+        raise InputError(
+            "attach: spark.executor.cores is not set, so an executor takes all of a worker; "
+            "start the application with spark.executor.cores=1 or more"
+        )
+    return max(cores // int(conf.get("spark.task.cpus", "1") or 1), 1)
+
+
+def _controller(
+    objective: Objective,
+    *,
+    manager_policy: Policy,
+    parameters: Mapping[str, Value] | None,
+    max_replicas: int,
+    interval_s: float,
+    advise: bool,
+    seed: int,
+    safety: Callable[[SafetySettings], SafetySettings],
+) -> ControllerSpec:
     if objective.response_time_s is None or objective.per_path_s:
         raise InputError("attach: the objective must be one response time; a query has no paths")
-    manager = manager_of(Level.OPERATOR, policy, parameters)
+    manager = manager_of(Level.OPERATOR, manager_policy, parameters)
     if manager.entry(Level.OPERATOR).traits.needs_model:
         model_free = [name for name, one in entries(Level.OPERATOR).items() if not one.traits.needs_model]
         raise InputError(
             f"attach: policy '{manager.name}' needs a model of the operator; "
             f"choose one of {', '.join(model_free)}"
         )
-    if not str(spark.sparkContext.master).startswith("spark://"):
-        raise InputError(f"attach: master '{spark.sparkContext.master}'; a standalone cluster is needed")
-    cores = int(conf.get("spark.executor.cores", "0") or 0)
-    if cores < 1:
-        raise InputError("attach: spark.executor.cores is not set; an executor would take all of a worker")
-    # Policies that need no model do not look at the service time.
-    graph = pipeline(OPERATOR, Operator(name=OPERATOR, service_time_s=1e-3, max_replicas=max_replicas))
+    operator = Operator(name=OPERATOR, service_time_s=_UNKNOWN_SERVICE_S, max_replicas=max_replicas)
     settings = SafetySettings(
         interval_s=interval_s,
         max_replicas={OPERATOR: max_replicas},
-        warm_up_s=interval_s,
+        warm_up_s=max(interval_s, _WARM_UP_S),
         anticipating=manager.entry(Level.OPERATOR).traits.anticipates,
     )
-    spec = ControllerSpec(
-        application=graph,
+    return ControllerSpec(
+        application=pipeline(OPERATOR, operator),
         objective=objective,
         node_types=(_ANY_NODE,),
         operators=(
             OperatorSpec(
                 name=OPERATOR,
                 bound_s=objective.response_time_s,
-                service_time_s=1e-3,
+                service_time_s=_UNKNOWN_SERVICE_S,
                 max_replicas=max_replicas,
             ),
         ),
@@ -144,21 +271,15 @@ def attach(
         seed=seed,
         advise=advise,
     )
-    if spec.ignores_objective is not None:
-        warnings.warn(f"attach: {spec.ignores_objective}", stacklevel=3)
-    controller, memory = build_controller(spec)
-    written = JournalFile(Path(journal)) if journal is not None else None
-    if written is not None:
-        written.append(Header(controller=spec))
-    actuator = ExecutorActuator(spark)
+
+
+def _begin_with(actuator: ExecutorActuator, most: int, journal: JournalFile, *, advise: bool) -> None:
+    """With the executors there are, as far as there may be so many; from now on Spark keeps to a number."""
+    there = len(actuator.executors())
     if not advise:
-        actuator.resize(max(len(actuator.executors()), 1))
-    return Attached(
-        controller=controller,
-        memory=memory,
-        monitor=QueryMonitor(actuator, query, cores),
-        actuator=actuator,
-        query=query,
-        interval_s=interval_s,
-        journal=written,
-    ).start()
+        actuator.resize(min(max(there, 1), most))
+    if there > most:
+        what = "more than the advice will ever be" if advise else f"{there - most} are sent away"
+        text = f"{there} executors were there, and {most} are the most allowed: {what}"
+        journal.append(Noted(at_s=time.time(), text=text))
+        warnings.warn(f"attach: {text}", stacklevel=4)

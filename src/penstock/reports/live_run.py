@@ -6,8 +6,11 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from penstock.live.fixed_replicas import Fixed
+from penstock.live.record import Summary, row
 from penstock.reports.figures import COLOURS
 from penstock.reports.html import Page
+from penstock.reports.live_summary import FIXED_HEADER, Ran, beside, cells, verdict
 
 Row = Mapping[str, Any]  # of one interval, as live.record makes it
 
@@ -49,6 +52,35 @@ def live_page(
         page.heading("Decisions that changed something")
         page.table(("at (s)", "what and why"), decided, [("", "text") for _ in decided])
     return page.render()
+
+
+def page_of(live: Ran, summary: Summary, name: str, fixed: Mapping[str, Fixed]) -> str:
+    """The report of a run."""
+
+    def moment(at_s: float | None) -> str:
+        return "-" if at_s is None else f"{at_s - live.began_s:.1f}"
+
+    return live_page(
+        title=f"{name} under {summary.policy}",
+        setting=f"On Spark, {summary.seconds:.0f} s; response time at most {live.objective_s:g} s.",
+        verdict=verdict(summary, live.objective_s, fixed),
+        figures=cells(summary),
+        fixed=(FIXED_HEADER, beside(summary, fixed)),
+        rows=[row(interval, live.began_s) for interval in live.intervals],
+        objective_s=live.objective_s,
+        changes=[
+            (
+                record.operator,
+                moment(record.granted_at_s),
+                moment(record.node_ready_at_s),
+                moment(record.first_task_at_s),
+                moment(record.ended_at_s),
+                f"{record.downtime_s:.1f}",
+                record.outcome.value,
+            )
+            for record in live.records
+        ],
+    )
 
 
 def over_time(rows: Sequence[Row], objective_s: float) -> go.Figure:

@@ -37,6 +37,17 @@ def test_a_jump_beyond_the_bounds_is_cut_short_and_said_so() -> None:
     assert chain.asked(4.0, 9, 6) == 6  # fewer is right where too many run
 
 
+def test_more_replicas_than_there_are_partitions_for_are_not_added() -> None:
+    chain = Chain(only())
+    cut = "9 replicas of operator 'count' asked for; its work comes in partitions for 4, and more would have "
+    made = chain.round(app(0.0, one(0.0, 3, useful_replicas=4)), {"count": (9,)})
+    assert [r.reason for r in made.vetoes] == [f"{cut}nothing to do"]
+    assert [getattr(r, "target", None) for r in made.granted] == [Replicas((4,))]
+    assert chain.asked(1.0, 4, 9, useful_replicas=4) == f"{cut}nothing to do"
+    assert chain.asked(2.0, 9, 6, useful_replicas=4) == 6  # fewer is right where too many run
+    assert chain.asked(3.0, 3, 9, useful_replicas=None) == 9  # not known
+
+
 def test_the_node_cap_counts_all_operators_and_what_this_round_adds() -> None:
     chain = Chain(only(max_nodes=6))
     seen = app(0.0, one(0.0, 2, operator="count"), one(0.0, 2, operator="rank"))

@@ -16,11 +16,13 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import ScaleOut
-from penstock.runtimes.spark import attached_query, monitor
-from penstock.runtimes.spark.attached_query import ExecutorActuator, QueryMonitor
+from penstock.runtimes.spark import attached_executors, attached_query, monitor
+from penstock.runtimes.spark.attached_executors import ExecutorActuator
+from penstock.runtimes.spark.attached_query import QueryMonitor
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.nodes import Node
+from penstock.runtimes.spark.query_work import Work
 from penstock.runtimes.spark.running import BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import LogFile
 from penstock.runtimes.spark.taps import TaskReport
@@ -106,7 +108,7 @@ class Pipeline:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (monitor, attached_query):
+    for module in (monitor, attached_query, attached_executors):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -182,6 +184,7 @@ class Query:
 
     recentProgress: list[dict[str, Any]] = field(default_factory=list)  # noqa: N815, as in Spark
     isActive: bool = True  # noqa: N815, as in Spark
+    runId: str = "1"  # noqa: N815, as in Spark
     has_data: bool = True
 
     @property
@@ -190,7 +193,7 @@ class Query:
 
     def finish(self, *, began_s: float = 0.0, took_s: float = 0.8) -> None:
         began = datetime.fromtimestamp(began_s, UTC).isoformat().replace("+00:00", "Z")
-        done = {"batchId": len(self.recentProgress), "numInputRows": 10, "timestamp": began}
+        done = {"batchId": len(self.recentProgress), "numInputRows": 10, "timestamp": began, "sources": []}
         self.recentProgress.append({**done, "durationMs": {"triggerExecution": 1000 * took_s}})
 
 
@@ -202,13 +205,14 @@ def query() -> Query:
 @pytest.fixture
 def attached(query: Query, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> QueryMonitor:
     monkeypatch.setattr(
-        attached_query,
+        attached_executors,
         "executors",
-        lambda spark, **_: {"1": Executor(id="1", host="h", profile=0, busy_s=7.0, tasks=3)},
+        lambda spark: {"1": Executor(id="1", host="h", profile=0, busy_s=7.0, tasks=3)},
     )
+    monkeypatch.setattr(attached_query, "work", lambda spark, run_id, **_: Work(0.0, 0, -1))
     nobody: Any = None
     stands_for: Any = query
-    return QueryMonitor(ExecutorActuator(nobody), stands_for, cores=1)
+    return QueryMonitor(ExecutorActuator(nobody), [stands_for], slots=1)
 
 
 def test_an_attached_query_that_hangs_grows_stale_and_its_silence_is_not_idleness(
@@ -240,20 +244,6 @@ def test_an_attached_query_without_input_is_measured_and_a_dead_one_is_not(
     query.isActive = False
     clock.now_s += INTERVAL_S
     assert ages(attached.observe()) == {"query": INTERVAL_S}
-
-
-def test_executors_that_were_asked_for_are_under_way_until_they_are_there_or_overdue(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nobody: Any = None
-    actuator = ExecutorActuator(nobody)
-    assert not actuator.changing(there=1)
-    monkeypatch.setattr(actuator, "_wanted", 2)
-    monkeypatch.setattr(actuator, "_asked_s", clock.now_s)
-    assert actuator.changing(there=1)
-    assert not actuator.changing(there=2)
-    clock.now_s += 121
-    assert not actuator.changing(there=1)
 
 
 @pytest.mark.parametrize(

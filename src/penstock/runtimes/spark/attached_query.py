@@ -1,126 +1,218 @@
-"""A streaming query that Penstock did not build, as a runtime: what Spark reports of any query, and how
-many executors its application has.
+"""Streaming queries that Penstock did not build, as a runtime: what Spark reports of any query.
+
+Queries of one application share its executors, so they are seen as one operator: their arrivals, their
+work and what waits for them add up, and the slowest of them is the one whose response time counts.
 """
 
 import time
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.domain.request import Migrate, Verdict
-from penstock.runtimes.spark.executors import Executor, executors
-from penstock.runtimes.spark.measures import skew, utilisations, waits
+from penstock.runtimes.spark.attached_executors import OPERATOR, ExecutorActuator
+from penstock.runtimes.spark.measures import Waits, skew, utilisations, waits
+from penstock.runtimes.spark.progress import Reported, reported
+from penstock.runtimes.spark.query_work import work
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-OPERATOR = "query"
-_ARRIVES_WITHIN_S = 120.0  # an executor that is not there by then may never come: others may be asked for
+
+class _Seen(NamedTuple):
+    """One query since the last look at it."""
+
+    measured_s: float  # when something was last known of it
+    ended: tuple[tuple[float, int], ...]  # (time a tuple stayed, tuples) of every batch with any
+    batches_s: tuple[float, ...]  # how long those batches took
+    rate: float | None  # tuples/s
+    behind: float | None  # tuples that wait beyond the batch that runs
+    busy_s: float  # in tasks
+    tasks: int  # that its widest stage can run at the same time; 0: no batch has ended yet
+
+    @property
+    def took(self) -> Waits:
+        return waits((stay_s, ((0.0, tuples),)) for stay_s, tuples in self.ended)
+
+    @property
+    def tuples(self) -> int:
+        return sum(tuples for _, tuples in self.ended)
+
+
+class _Watched:
+    """One query, from look to look."""
+
+    def __init__(self, query: "StreamingQuery") -> None:
+        self.query = query
+        known = [reported(one) for one in query.recentProgress[-1:]]
+        self.last: Reported | None = known[0] if known else None  # the latest batch that ended
+        self._since_s = self.last.began_s if self.last else None  # arrivals are counted from here on
+        self._idle = False  # at the last look
+        self._measured_s = time.time()
+        self._last_job = -1
+        self._tasks = 0
+        self._behind = self.last.behind if self.last else None
+
+    def look(self, actuator: ExecutorActuator, now_s: float, interval_s: float) -> _Seen:
+        before = self.last.batch if self.last else -1
+        done = [reported(one) for one in self.query.recentProgress if one["batchId"] > before]
+        # Spark reports micro-batches that ended, and nothing while there is no input: then the query
+        # counts as measured, with nothing to do. One that hangs in a micro-batch is not, whatever its
+        # executors do: their tasks may belong to another query.
+        was_idle, self._idle = self._idle, self._is_idle()
+        if done or self._idle:
+            self._measured_s = now_s
+        quiet = was_idle or self._idle
+        rate = self._rate(done)
+        ended = tuple((self._stay_s(one, quiet), one.rows) for one in done)
+        if self._idle:
+            self._behind = None if self._behind is None else 0.0
+            rate = 0.0 if not done else rate
+            self._since_s = max(self._since_s or 0.0, now_s - interval_s)
+        busy_s = 0.0
+        if self.last and done:
+            worked = work(
+                actuator.spark, str(self.query.runId), after_job=self._last_job, batch=self.last.batch
+            )
+            busy_s, self._last_job = worked.busy_s, worked.last_job
+            if any(one.rows for one in done):  # an empty batch is no measure
+                self._tasks = worked.tasks or self._tasks
+        return _Seen(
+            measured_s=self._measured_s,
+            ended=tuple((stay_s, tuples) for stay_s, tuples in ended if tuples),
+            batches_s=tuple(one.took_s for one in done if one.rows),
+            rate=rate,
+            behind=self._behind,
+            busy_s=busy_s,
+            tasks=self._tasks,
+        )
+
+    def _is_idle(self) -> bool:
+        return bool(self.query.isActive and not self.query.status["isDataAvailable"])
+
+    def _rate(self, done: Sequence[Reported]) -> float | None:
+        """What was taken, and by how much the lag has grown, from the beginning of one batch to another."""
+        if not done:
+            return None
+        grown = 0.0
+        if self._behind is not None and done[-1].behind is not None:
+            grown = done[-1].behind - self._behind
+        since_s, self._since_s = self._since_s, done[-1].began_s
+        if since_s is None or not done[-1].began_s > since_s:
+            return None
+        return max(sum(one.rows for one in done) + grown, 0.0) / (done[-1].began_s - since_s)
+
+    def _stay_s(self, batch: Reported, quiet: bool) -> float:
+        """A tuple waits half the time between two batches for its own to begin, and then until it ends.
+
+        Where batches leave tuples behind, it first waits until those before it are taken.
+        """
+        before, self.last = self.last, batch
+        # Without a batch before it, or after a time without input, nothing has been waiting for long.
+        period_s = batch.took_s if before is None or quiet else max(batch.began_s - before.began_s, 0.0)
+        self._behind = batch.behind
+        queued_s = batch.behind * period_s / batch.rows if batch.behind and batch.rows else 0.0
+        return queued_s + period_s / 2 + batch.took_s
+
+    def waiting(self, now_s: float) -> tuple[float, int] | None:
+        """(time since then at least, tuples) of what the last batch left."""
+        if self.last is None or not self._behind:
+            return None
+        return now_s - self.last.began_s, round(self._behind)
 
 
 class QueryMonitor:
-    """Observes a query that Penstock did not build."""
+    """Observes queries that Penstock did not build, on executors that run so many tasks each at a time."""
 
-    def __init__(self, actuator: "ExecutorActuator", query: "StreamingQuery", cores: int) -> None:
-        self._actuator, self._query, self._cores = actuator, query, cores
-        self._last_batch = -1
-        self._last_s = self._measured_s = time.time()
+    def __init__(self, actuator: ExecutorActuator, queries: "Sequence[StreamingQuery]", slots: int) -> None:
+        self._actuator, self._slots = actuator, slots
+        self._queries = [_Watched(query) for query in queries]
+        self._last_s = time.time()
         self._busy: dict[str, float] = {}
-        self._began_s: float | None = None  # of the latest batch
-        self._idle = False  # at the last look
+        self._finished: list[tuple[float, int]] = []
 
     def observe(self) -> ApplicationObservation:
         now_s = time.time()
         interval_s, self._last_s = now_s - self._last_s, now_s
+        self._actuator.poll()
         there = self._actuator.executors()
-        loads = utilisations(
-            self._busy, {one.id: one.busy_s / self._cores for one in there.values()}, interval_s
-        )
-        self._busy = {one.id: one.busy_s / self._cores for one in there.values()}
-        done = [p for p in self._query.recentProgress if p["batchId"] > self._last_batch]
-        if done:
-            self._last_batch = int(done[-1]["batchId"])
-        # Spark reports micro-batches that ended, and nothing while there is no input: then the query
-        # counts as measured, with nothing to do. One that hangs in a micro-batch is not, whatever its
-        # executors do: their tasks may belong to another query.
-        self._idle = self._query.isActive and not self._query.status["isDataAvailable"]
-        if done or self._idle:
-            self._measured_s = now_s
-        elif loads is not None and not any(loads):
+        busy = {one.id: one.busy_s / self._slots for one in there.values()}
+        loads, self._busy = utilisations(self._busy, busy, interval_s), busy
+        active = [one for one in self._queries if one.query.isActive] or self._queries
+        seen = [one.look(self._actuator, now_s, interval_s) for one in active]
+        measured_s = min(one.measured_s for one in seen)
+        if measured_s < now_s and loads is not None and not any(loads):
             loads = None  # a task counts when it ends: where none did, utilisation is unknown
-        rows = sum(int(p["numInputRows"]) for p in done)
-        batches = [self._batch(p) for p in done]
-        took = waits((one.stay_s, ((0.0, one.tuples),)) for one in batches)
-        worked = [one for one in batches if one.tuples]
+        self._finished += [stayed for one in seen for stayed in one.ended]
+        slowest = max(seen, key=lambda one: one.took.mean_s or 0.0)
+        took, rate = slowest.took, _sum(one.rate for one in seen)
         operator = OperatorObservation(
             operator=OPERATOR,
-            at_s=self._measured_s,
+            at_s=measured_s,
             replicas=Replicas((max(len(there), 1),)),
-            arrival_rate=rows / interval_s if done and interval_s > 0 else None,
+            arrival_rate=rate,
             response_time_s=took.mean_s,
             utilisation=max(loads) if loads else None,
             response_time_p95_s=took.p95_s,
+            service_time_s=self._service_s(seen),
+            backlog=_sum(one.behind for one in seen),
             skew=skew(loads),
             utilisation_by_replica=loads,
-            batch_s=sum(one.batch_s for one in worked) / len(worked) if worked else None,
-            batch_tuples=sum(one.tuples for one in worked) / len(worked) if worked else None,
+            batch_s=_mean(slowest.batches_s),
+            batch_tuples=_tuples_in_a_batch(slowest, rate),
+            ready_s=self._actuator.ready_s,
+            useful_replicas=self._useful(seen),
         )
         return ApplicationObservation(
             at_s=now_s,
             response_time_s=took.mean_s,
             operators=(operator,),
-            source_rate=operator.arrival_rate,
-            reconfiguring=(OPERATOR,) if self._actuator.changing(len(there)) else (),
+            source_rate=rate,
+            response_time_p50_s=took.p50_s,
+            response_time_p95_s=took.p95_s,
+            response_time_p99_s=took.p99_s,
+            reconfiguring=(OPERATOR,) if self._actuator.changing else (),
         )
 
-    def _batch(self, progress: Any) -> "_Batch":
-        """A tuple waits half the time between two batches for its own to begin, and then until it ends."""
-        batch_s = float(progress["durationMs"]["triggerExecution"]) / 1000
-        began_s = datetime.fromisoformat(progress["timestamp"]).timestamp()
-        before_s, self._began_s = self._began_s, began_s
-        # Without a batch before it, or after a time without input, nothing has been waiting for long.
-        period_s = batch_s if before_s is None or self._idle else max(began_s - before_s, 0.0)
-        return _Batch(int(progress["numInputRows"]), batch_s, period_s / 2 + batch_s)
+    def finished(self) -> list[tuple[float, int]]:
+        """(response time, tuples) of all that was processed since the last call."""
+        finished, self._finished = self._finished, []
+        return finished
+
+    def unfinished(self) -> list[tuple[float, int]]:
+        """(time they have waited at least, tuples) of what sources are known to hold."""
+        waiting = [one.waiting(time.time()) for one in self._queries]
+        return [one for one in waiting if one is not None]
+
+    def _service_s(self, seen: Sequence[_Seen]) -> float | None:
+        tuples, busy_s = sum(one.tuples for one in seen), sum(one.busy_s for one in seen)
+        return busy_s / self._slots / tuples if tuples and busy_s > 0 else None
+
+    def _useful(self, seen: Sequence[_Seen]) -> int | None:
+        """Queries run at the same time."""
+        if not all(one.tasks for one in seen):
+            return None
+        return ceil(sum(one.tasks for one in seen) / self._slots)
 
 
-class _Batch(NamedTuple):
-    tuples: int
-    batch_s: float
-    stay_s: float  # of a tuple, from its arrival to the end of its batch, on average
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Unknown as soon as one of them is."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
 
 
-class ExecutorActuator:
-    """Changes how many executors the application has."""
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
-    def __init__(self, spark: "SparkSession") -> None:
-        self._spark = spark
-        self._wanted: int | None = None
-        self._asked_s = 0.0
 
-    def executors(self) -> dict[str, Executor]:
-        """Those that are there, by id."""
-        return executors(self._spark)
-
-    def changing(self, there: int) -> bool:
-        """Whether executors that were asked for are still to come, or to go."""
-        if self._wanted is None or there == self._wanted:
-            return False
-        return time.time() - self._asked_s < _ARRIVES_WITHIN_S
-
-    def apply(self, verdict: Verdict) -> None:
-        for request in verdict.granted:
-            if not isinstance(request, Migrate):
-                self.resize(request.target.total)
-
-    def resize(self, wanted: int) -> None:
-        """From now on Spark keeps to this number."""
-        self._wanted, self._asked_s = wanted, time.time()
-        context: Any = self._spark.sparkContext._jsc.sc()
-        jvm: Any = self._spark.sparkContext._jvm
-        no_preferences = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
-        context.requestTotalExecutors(wanted, 0, no_preferences)
-        # Asking for fewer stops none: the newest are stopped one by one.
-        for executor in sorted(self.executors(), key=int)[wanted:]:
-            context.killExecutor(executor)
+def _tuples_in_a_batch(slowest: _Seen, rate: float | None) -> float | None:
+    """Of all queries, by the time that one of the slowest takes: they share the executors."""
+    own = slowest.tuples / len(slowest.batches_s) if slowest.batches_s else None
+    if own is None or not slowest.rate or not rate:
+        return own
+    return own * rate / slowest.rate

@@ -1,0 +1,110 @@
+"""What came of a live run, in words and cells: for its page and for the screen."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # the command line shows its help without them
+    from penstock.live.fixed_replicas import Fixed
+    from penstock.live.record import Interval, Summary
+    from penstock.reconfigure.words import Record
+
+_MOST_LATE_PCT = 5.0  # of the intervals of a run that kept its objective
+_SELDOM_FULL_PCT = 5.0  # of the intervals: a host that is full no more often needs no word
+FIXED_HEADER = ("", "violations", "p50", "p95", "replicas", "replica-seconds")
+
+
+class Ran(Protocol):
+    """A run as it is kept: of an application, or attached to a query."""
+
+    @property
+    def intervals(self) -> "Sequence[Interval]": ...
+    @property
+    def records(self) -> "Sequence[Record]": ...
+    @property
+    def began_s(self) -> float: ...
+    @property
+    def objective_s(self) -> float: ...
+
+
+def verdict(summary: "Summary", objective_s: float, fixed: "Mapping[str, Fixed]") -> str:
+    """In one sentence: whether the objective was kept, and what that cost beside static peak.
+
+    And in another, where the hosts were full: that more replicas could not help.
+    """
+    late = summary.violations_after_first_minute_pct
+    which = "the intervals after the first minute"
+    if late is None:
+        late, which = summary.violations_pct, "the intervals"
+    if late is None:
+        return "nothing was measured"
+    peak = fixed.get("static peak")
+    cost = ""
+    if peak is not None and peak.replica_seconds > 0:
+        share = 100 * summary.replica_seconds / peak.replica_seconds
+        cost = f", at {share:.0f} % of the replica-seconds of static peak"
+    begins = "Missed its objective: kept" if late > _MOST_LATE_PCT else "Kept"
+    return f"{begins} {100 - late:.0f} % of {which} inside {objective_s:g} s{cost}.{_full_host(summary)}"
+
+
+def _full_host(summary: "Summary") -> str:
+    full = summary.host_full_pct
+    if full is None or full <= _SELDOM_FULL_PCT:
+        return ""
+    return (
+        f" The host's CPU was full in {full:.0f} % of the intervals: more replicas there cannot help; "
+        "a faster or a second host would."
+    )
+
+
+def beside(summary: "Summary", fixed: "Mapping[str, Fixed]") -> list[tuple[str, ...]]:
+    """The run, and what fixed numbers of replicas would have done."""
+    ours = (
+        summary.policy,
+        _percent(summary.violations_pct),
+        _seconds(summary.response_time_p50_s),
+        _seconds(summary.response_time_p95_s),
+        f"{summary.average_replicas:.2f}",
+        f"{summary.replica_seconds:.0f}",
+    )
+    others = [
+        (
+            name,
+            _percent(one.violations_pct),
+            _seconds(one.response_time_p50_s),
+            _seconds(one.response_time_p95_s),
+            ", ".join(f"{operator} {count}" for operator, count in one.replicas.items()),
+            f"{one.replica_seconds:.0f}",
+        )
+        for name, one in fixed.items()
+    ]
+    return [ours, *others]
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} s"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} %"
+
+
+def cells(summary: "Summary") -> list[tuple[str, str]]:
+    late = "-" if summary.violations_pct is None else f"{summary.violations_pct:.1f} % of intervals"
+    return [
+        ("tuples", f"{summary.tuples:,} in {summary.seconds:.0f} s"),
+        *([("still waiting at the end", f"{summary.unfinished:,}")] if summary.unfinished else []),
+        ("violations", late),
+        ("response time p50", _seconds(summary.response_time_p50_s)),
+        ("response time p95", _seconds(summary.response_time_p95_s)),
+        ("response time p99", _seconds(summary.response_time_p99_s)),
+        ("replicas (mean)", f"{summary.average_replicas:.2f}"),
+        ("replica-seconds", f"{summary.replica_seconds:.0f}"),
+        ("cost", f"{summary.cost:.3f}"),
+        ("reconfigurations", str(summary.reconfigurations)),
+        ("downtime", f"{summary.downtime_pct:.1f} %"),
+        *(
+            []
+            if summary.host_full_pct is None
+            else [("host's CPU full", f"{summary.host_full_pct:.1f} % of intervals")]
+        ),
+    ]

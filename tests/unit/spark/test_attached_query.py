@@ -1,0 +1,202 @@
+"""What is seen of queries that Penstock did not build: arrivals, lag, work, and how much can be shared."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.domain.observation import OperatorObservation
+from penstock.runtimes.spark import attached_executors, attached_query
+from penstock.runtimes.spark.attached_executors import ExecutorActuator
+from penstock.runtimes.spark.attached_query import QueryMonitor
+from penstock.runtimes.spark.executors import Executor
+from penstock.runtimes.spark.query_work import Work, worked
+
+
+@dataclass
+class Clock:
+    now_s: float = 1000.0
+
+    def time(self) -> float:
+        return self.now_s
+
+
+class Query(SimpleNamespace):
+    """Stands for a streaming query whose source counts rows by its offsets."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(runId=run, recentProgress=[], isActive=True, status={"isDataAvailable": True})
+        self.taken = 0
+
+    def finish(self, *, began_s: float, took_s: float, rows: int, behind: int | None = 0) -> None:
+        begin, self.taken = self.taken, self.taken + rows
+        source = {"startOffset": str(begin), "endOffset": str(self.taken), "numInputRows": rows}
+        source["latestOffset"] = "None" if behind is None else str(self.taken + behind)
+        self.recentProgress.append(
+            {
+                "batchId": len(self.recentProgress),
+                "numInputRows": rows,
+                "timestamp": datetime.fromtimestamp(began_s, UTC).isoformat(),
+                "durationMs": {"triggerExecution": 1000 * took_s},
+                "sources": [source],
+            }
+        )
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for module in (attached_query, attached_executors):
+        monkeypatch.setattr(module, "time", clock)
+    there = {"1": Executor(id="1", host="h", profile=0, busy_s=7.0, tasks=3)}
+    monkeypatch.setattr(attached_executors, "executors", lambda spark: there)
+    return clock
+
+
+@pytest.fixture
+def works(monkeypatch: pytest.MonkeyPatch) -> dict[str, Work]:
+    """What the stages of every query have done at every look, by run."""
+    works: dict[str, Work] = {}
+    none = Work(0.0, 0, -1)
+    monkeypatch.setattr(attached_query, "work", lambda spark, run_id, **_: works.get(run_id, none))
+    return works
+
+
+def watching(*queries: Query, slots: int = 1) -> QueryMonitor:
+    nobody: Any = None
+    given: list[Any] = list(queries)
+    return QueryMonitor(ExecutorActuator(nobody), given, slots=slots)
+
+
+def look(monitor: QueryMonitor, clock: Clock, seconds: float = 10.0) -> OperatorObservation:
+    clock.now_s += seconds
+    (seen,) = monitor.observe().operators
+    return seen
+
+
+def test_arrivals_are_what_was_taken_and_what_the_lag_has_grown_by(
+    clock: Clock, works: dict[str, Work]
+) -> None:
+    query = Query("a")
+    monitor = watching(query)
+    query.finish(began_s=1000, took_s=1, rows=50, behind=100)
+    look(monitor, clock)
+    for began_s in (1002, 1004):  # 50 taken every two seconds, and 20 more are left each time
+        query.finish(began_s=began_s, took_s=2, rows=50, behind=100 + 10 * (began_s - 1000))
+    seen = look(monitor, clock)
+    assert seen.arrival_rate == (50 + 50 + 40) / 4
+    assert seen.backlog == 140
+
+
+def test_a_source_without_offsets_has_what_was_taken_and_no_backlog(
+    clock: Clock, works: dict[str, Work]
+) -> None:
+    query = Query("a")
+    monitor = watching(query)
+    for began_s in (1000, 1002):
+        query.finish(began_s=began_s, took_s=2, rows=50, behind=None)
+    look(monitor, clock)
+    query.finish(began_s=1004, took_s=2, rows=50, behind=None)
+    seen = look(monitor, clock)
+    assert (seen.arrival_rate, seen.backlog) == (25, None)
+
+
+def test_a_batch_longer_than_the_interval_is_no_burst(clock: Clock, works: dict[str, Work]) -> None:
+    query = Query("a")
+    monitor = watching(query)
+    query.finish(began_s=1000, took_s=40, rows=400)
+    look(monitor, clock, 40)
+    query.finish(began_s=1040, took_s=40, rows=400)
+    assert look(monitor, clock).arrival_rate == 10
+
+
+def test_batches_from_before_it_was_attached_do_not_count(clock: Clock, works: dict[str, Work]) -> None:
+    query = Query("a")
+    for began_s in (0, 10):
+        query.finish(began_s=began_s, took_s=2, rows=1_000)
+    monitor = watching(query)
+    assert look(monitor, clock).response_time_s is None
+    query.finish(began_s=20, took_s=2, rows=100)
+    assert look(monitor, clock).arrival_rate == 10
+
+
+def test_a_tuple_behind_others_waits_until_they_are_taken(clock: Clock, works: dict[str, Work]) -> None:
+    query = Query("a")
+    monitor = watching(query)
+    for number in range(3):
+        query.finish(began_s=1000 + 2 * number, took_s=2, rows=50, behind=500)
+        seen = look(monitor, clock)
+    assert seen.response_time_s == 500 / 25 + 1 + 2  # at 25 taken a second
+    clock.now_s = 1010
+    assert monitor.unfinished() == [(6.0, 500)]
+
+
+def test_a_query_without_input_has_no_arrivals_and_the_next_ones_are_not_spread_over_that_time(
+    clock: Clock, works: dict[str, Work]
+) -> None:
+    query = Query("a")
+    monitor = watching(query)
+    query.finish(began_s=1000, took_s=1, rows=50)
+    look(monitor, clock)
+    query.status["isDataAvailable"] = False
+    for _ in range(30):
+        assert look(monitor, clock).arrival_rate == 0
+    query.status["isDataAvailable"] = True
+    query.finish(began_s=clock.now_s + 5, took_s=1, rows=150)
+    assert look(monitor, clock).arrival_rate == 10  # since the look before the last
+
+
+def test_the_work_in_tasks_is_shared_by_all_that_an_executor_runs_at_a_time(
+    clock: Clock, works: dict[str, Work]
+) -> None:
+    query = Query("a")
+    monitor = watching(query, slots=2)
+    query.finish(began_s=1000, took_s=1, rows=50)
+    works["a"] = Work(busy_s=3.0, tasks=7, last_job=1)
+    seen = look(monitor, clock)
+    assert seen.service_time_s == 3.0 / 2 / 50
+    assert seen.useful_replicas == 4  # seven tasks on executors of two
+    query.finish(began_s=1001, took_s=1, rows=0)
+    works["a"] = Work(busy_s=0.1, tasks=1, last_job=2)  # of an empty batch
+    assert look(monitor, clock).useful_replicas == 4
+
+
+def test_only_stages_that_do_a_good_part_of_the_work_say_how_many_can_share_it() -> None:
+    assert worked([(9.0, 8), (0.5, 200)], 3) == Work(9.5, 8, 3)
+    assert worked([(9.0, 8), (9.0, 20)], 3).tasks == 20
+    assert worked([], 3) == Work(0, 0, 3)
+
+
+def test_of_several_queries_the_slowest_counts_and_their_load_adds_up(
+    clock: Clock, works: dict[str, Work]
+) -> None:
+    slow, quick = Query("slow"), Query("quick")
+    monitor = watching(slow, quick)
+    works |= {"slow": Work(6.0, 4, 1), "quick": Work(2.0, 2, 2)}
+    for number in range(2):
+        slow.finish(began_s=1000 + 4 * number, took_s=4, rows=40, behind=5)
+        quick.finish(began_s=1000 + 2 * number, took_s=1, rows=60, behind=0)
+        seen = look(monitor, clock)
+    assert seen.arrival_rate == 10 + 30
+    assert seen.response_time_s == 4 * 5 / 40 + 2 + 4
+    assert (seen.batch_s, seen.batch_tuples) == (4, 160)  # 40 of its own, while 120 of the other came
+    assert (seen.backlog, seen.useful_replicas, seen.service_time_s) == (5, 6, 8.0 / 100)
+    assert sorted(monitor.finished())[-1] == (6.5, 40)
+    slow.isActive = False
+    quick.finish(began_s=1004, took_s=1, rows=60)
+    seen = look(monitor, clock)
+    assert (seen.response_time_s, seen.arrival_rate) == (2, 30)  # of the one that still runs
+
+
+def test_while_one_of_several_queries_hangs_arrivals_are_unknown_and_the_measurement_is_old(
+    clock: Clock, works: dict[str, Work]
+) -> None:
+    hangs, works_on = Query("hangs"), Query("works")
+    monitor = watching(hangs, works_on)
+    for number in range(3):
+        works_on.finish(began_s=1000 + number, took_s=1, rows=10)
+        seen = look(monitor, clock)
+    assert seen.arrival_rate is None
+    assert seen.at_s == 1000
