@@ -39,7 +39,7 @@ def application_entry(name: str) -> AppEntry:
 
 
 def load_application(name: str) -> AppEntry:
-    """The same for a name that a person gave; `module:name` imports the module for its `AppEntry`."""
+    """The same for a name that a person gave; `module:name` imports the module for its App or AppEntry."""
     if ":" not in name or name in _loaded:
         return application_entry(name)
     module, _, attribute = name.partition(":")
@@ -49,6 +49,16 @@ def load_application(name: str) -> AppEntry:
         what = " ".join(f"{type(problem).__name__}: {problem}".split())
         raise InputError(f"application '{name}': importing '{module}' failed: {what}") from problem
     if not isinstance(found, AppEntry):
-        raise InputError(f"application '{name}': module '{module}' has no AppEntry '{attribute}'")
+        found = _entry_of(name, found)
     _loaded[name] = found
     return found
+
+
+def _entry_of(name: str, found: object) -> AppEntry:
+    from penstock.apps.own import own_entry
+    from penstock.runtimes.spark.topology import App
+
+    if isinstance(found, App):
+        return own_entry(name, found)
+    module, _, attribute = name.partition(":")
+    raise InputError(f"application '{name}': module '{module}' has no App or AppEntry '{attribute}'")

@@ -12,8 +12,12 @@ from penstock.files import write_whole
 from penstock.reports import live_summary
 
 if TYPE_CHECKING:
+    from penstock.apps.entry import AppEntry
     from penstock.control.spec import Manager
+    from penstock.live.record import Summary
+    from penstock.live.run import LiveRun
 
+_SUMMARY = "summary.json"  # of a run that has ended
 _USUAL, _USUAL_TUNED = "objective", "ql-pds-plus"  # policies of operators, where none is named
 
 
@@ -21,7 +25,7 @@ def run(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(metavar="APP", help="{applications}; or module:name of an AppEntry of your own."),
+        typer.Argument(metavar="APP", help="{applications}; or module:name of an App of your own."),
     ],
     policy: Annotated[
         str | None,
@@ -154,17 +158,14 @@ def run(
     from penstock.apps.feeding.load import Load
     from penstock.apps.registry import load_application
     from penstock.domain.objective import Objective
-    from penstock.live.fixed_replicas import would_have_done
     from penstock.live.run import LiveRun, RunError
     from penstock.live.settings import LiveSettings, controller_for, node_kinds
     from penstock.reconfigure.method import Method
-    from penstock.reports.live_run import page_of
     from penstock.runtimes.spark.cluster import ClusterError
 
     if input_file is not None and not input_file.is_file():
         raise InputError(f"{input_file}: cannot read: no such file")
-    finished = out / "summary.json"
-    if finished.exists():
+    if (out / _SUMMARY).exists():
         raise InputError(f"--out {out}: it holds a finished run; give another folder, or remove it")
     methods = [method.value for method in Method]
     if protocol not in methods:
@@ -177,6 +178,8 @@ def run(
         max_replicas=max_replicas,
         protocol=Method(protocol),
     )
+    if entry.own:
+        _check_own(context, name, until_done=until_done)
     (below,), (above,), _ = policy_options.chosen(
         settings or (),
         policies=[policy or _usual_policy(application_policy)],
@@ -229,20 +232,41 @@ def run(
     except (ClusterError, RunError) as problem:
         screen.complain(problem)
         raise typer.Exit(1) from problem
+    _leave_results(entry, live, summary, name, json_output=json_output)
+
+
+def _leave_results(
+    entry: "AppEntry", live: "LiveRun", summary: "Summary", name: str, *, json_output: bool
+) -> None:
+    """Results, report and summary in the run folder, and on the screen."""
+    from penstock.live.fixed_replicas import would_have_done
+    from penstock.reports.live_run import page_of
+
+    out, spec = live.settings.out, live.controller
     results = out / "results"
     results.mkdir(parents=True, exist_ok=True)
-    said = entry.results(app, live.work, results)
-    fixed = would_have_done(controller.application, live.intervals, controller.node_types, live.objective_s)
+    said = entry.results(live.app, live.work, results)
+    fixed = would_have_done(spec.application, live.intervals, spec.node_types, live.objective_s)
     verdict = live_summary.verdict(summary, live.objective_s, fixed)
     write_whole(out / "report.html", page_of(live, summary, name, fixed))
     told = {**summary.as_json(), "verdict": verdict, "fixed": {n: asdict(one) for n, one in fixed.items()}}
-    write_whole(finished, screen.json_text(told))
+    write_whole(out / _SUMMARY, screen.json_text(told))
     if json_output:
         screen.print_json(told)
         return
     live_view.print_summary(name, summary, fixed)
     screen.out.print(f"{said}; report: {out / 'report.html'}")
     screen.out.print(verdict)
+
+
+def _check_own(context: typer.Context, name: str, *, until_done: bool) -> None:
+    """An application of the user's brings all this with it."""
+    brought = ["load", "low", "high", "rates", "slot", "input_file", "acceleration", "amplification"]
+    options.check_matters(
+        context, f"with '{name}', which says so itself", [*brought, "max_replicas", "protocol"]
+    )
+    if until_done:
+        raise InputError(f"--until-done: the sources of '{name}' never end; give --minutes, or press Ctrl-C")
 
 
 def _check_matters(context: typer.Context, above: "Manager", *, follows_rates: bool) -> None:

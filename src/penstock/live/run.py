@@ -120,6 +120,7 @@ class LiveRun:
                 tagged=tagged,
                 speedup=settings.kinds[0].speedup,
                 modules=self.app.modules,
+                places=self.app.places,
                 executor_options=options,
                 most_executors=max(chain.max_replicas for chain in self.app.chains()),
             )
@@ -164,7 +165,9 @@ class LiveRun:
         acting: Actuator = actuator
         if self.settings.force_scaling:
             seeing = acting = ForcedScaling(monitor, actuator, journal, tuple(self.app.chains()))
-        feeder = self.feeder_of({source: Feed(running.log(source)) for source in self.app.sources})
+        feeder = self.feeder_of(
+            {name: Feed(running.log(name)) for name in self.app.sources if name not in self.app.readers}
+        )
         feeder.start()
         self.on_status("queries running")
 
@@ -248,7 +251,7 @@ class LiveRun:
             if self._restarts[name] > _RESTARTS:
                 raise RunError(f"query '{name}' failed {_RESTARTS} times, last: {why}")
             running.stop_chain(name)
-            running.start_chain(name)
+            running.start_query(name)
 
     def _write_metrics(self) -> None:
         import pyarrow

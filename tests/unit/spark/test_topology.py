@@ -1,5 +1,6 @@
 """Applications as their authors write them: checked before anything starts."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,8 +35,8 @@ def test_fused_operators_share_a_query_and_the_others_have_their_own() -> None:
     )
     assert (second.name, second.stateful, second.output_mode) == ("count", True, "update")
     assert first.tag != second.tag
-    assert made.readers("keep") == ("count",)
-    assert made.readers("count") == ()
+    assert made.readers_of("keep") == ("count",)
+    assert made.readers_of("count") == ()
 
 
 def test_a_chain_pauses_when_one_of_its_operators_must() -> None:
@@ -51,7 +52,7 @@ def test_a_diamond_runs_in_order_and_every_branch_reads_the_same_stream() -> Non
     branches = [made.operator(name, same, split) for name in ("left", "right")]
     made.sink("out", made.operator("join", same, *branches))
     assert [chain.name for chain in made.chains()] == ["split", "left", "right", "join"]
-    assert made.readers("split") == ("left", "right")
+    assert made.readers_of("split") == ("left", "right")
 
 
 def test_mistakes_are_named_before_anything_starts() -> None:
@@ -88,3 +89,24 @@ def test_what_cannot_be_fused_is_refused() -> None:
     alone.sink("out", alone.operator("b", same, alone.source("s", schema="x long"), fused=True))
     with pytest.raises(InputError, match="only a single operator's stream"):
         alone.chains()
+
+
+def test_a_source_has_a_schema_or_a_reader() -> None:
+    made = App("a", objective=Objective(response_time_s=1))
+    with pytest.raises(InputError, match="source 's': give it a schema or a reader, and not both"):
+        made.source("s")
+    with pytest.raises(InputError, match="source 's': give it a schema or a reader, and not both"):
+        made.source("s", schema="v long", reader=lambda spark: spark)
+    made.source("s", reader=lambda spark: spark)
+    assert "s" in made.readers
+
+
+def test_executors_find_operators_where_their_module_is() -> None:
+    made = App("a", objective=Objective(response_time_s=1))
+    made.operator("o", here, made.source("s", schema="v long"))
+    folder = Path(__file__).resolve()
+    assert made.places == (str(folder.parents[len(__name__.split(".")) - 1]),)
+
+
+def here(frame: object) -> object:
+    return frame

@@ -9,12 +9,14 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.domain.errors import InputError
 from penstock.files import write_whole
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MONITOR = "monitor"
+WRITER = "writer"
 _TRIAL = "trial-"
+_GROUPS = 4  # of tuples that came between two micro-batches of a source
 _TRIED = 10  # tuples for an executor that has never had any
 
 
@@ -84,6 +88,13 @@ class Measurements:
         return taken
 
 
+class _TakenIn(NamedTuple):
+    """A micro-batch of a source."""
+
+    began_s: float
+    ended_s: float
+
+
 class RunningApp:
     """Starts an application's queries and keeps them going."""
 
@@ -103,14 +114,16 @@ class RunningApp:
         placed = not str(spark.sparkContext.master).startswith("local")
         self.profiles = {name: profile(self.tags.get(name)) if placed else None for name in self.chains}
         for stream in (*app.sources, *(chain.output for chain in self.chains.values())):
-            readers = app.readers(stream)
+            readers = app.readers_of(stream)
             # The monitor counts what is published, so nothing goes before it has seen it.
-            self.log(stream).create((*readers, MONITOR) if readers else ())
+            consumers = (*readers, MONITOR) if readers else ()
+            self.log(stream).create((*consumers, WRITER) if stream in app.writers else consumers)
         for name in self.chains:
             self._entry(name).mkdir(parents=True, exist_ok=True)
         for left in work.glob(f"{_TRIAL}*"):  # by a driver that was killed
             shutil.rmtree(left, ignore_errors=True)
         self._served: dict[str, set[str]] = {name: set() for name in self.chains}
+        self._took_in: dict[str, _TakenIn] = {}  # the latest of every source that Spark reads itself
 
     def log(self, stream: str) -> StreamLog:
         return StreamLog(self.work / "streams" / stream)
@@ -189,8 +202,45 @@ class RunningApp:
         self._served[chain].discard(executor)
 
     def start(self) -> None:
-        for name in self.chains:
+        for name in (*self.app.readers, *self.chains):
+            self.start_query(name)
+
+    def start_query(self, name: str) -> None:
+        """Of a chain, or of a source that Spark reads itself."""
+        if name in self.app.readers:
+            self._start_source(name)
+        else:
             self.start_chain(name)
+
+    def _start_source(self, name: str) -> None:
+        """What Spark reads goes into the source's log, from which it is dealt to any number of replicas."""
+        try:
+            frame = self.app.readers[name](self.spark)
+            self._schemas[name] = frame.schema.json()
+        except Exception as problem:  # whatever a user's function raises
+            raise InputError(f"source '{name}': its reader failed: {in_one_line(problem)}") from problem
+        checkpoint = self.checkpoint(name)
+        self.queries[name] = (
+            frame.mapInArrow(exit_tap(str(self.log(name).root / "data")), REPORT_SCHEMA)
+            .writeStream.queryName(name)
+            .foreachBatch(lambda batch, epoch: self._take_in(name, batch, epoch))
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(processingTime=f"{self.trigger_s} seconds")
+            .start()
+        )
+
+    def _take_in(self, source: str, batch: "DataFrame", epoch: int) -> None:
+        """Tuples came evenly from the time the batch before began until this one did."""
+        tasks = [report_of(row) for row in batch.collect()]
+        files = [LogFile(name=task.file, tuples=task.tuples) for task in tasks if task.tuples]
+        began, before = began_s(self.checkpoint(source), epoch), self._took_in.get(source)
+        # After a trigger without data, nothing has been waiting for longer than that.
+        idle = before is None or began - before.ended_s > 2 * self.trigger_s
+        since_s = began - self.trigger_s if before is None or idle else before.began_s
+        if files:
+            origins = evenly(sum(file.tuples for file in files), since_s, began)
+            self.log(source).publish(epoch=epoch, files=files, published_at_s=time.time(), origins=origins)
+        self._took_in[source] = _TakenIn(began, time.time())
 
     def start_chain(self, name: str) -> None:
         chain = self.chains[name]
@@ -333,6 +383,8 @@ class RunningApp:
         now = time.time()
         origins = _merged(inputs)
         published = None
+        if files and chain.output in self.app.writers and not log.has(epoch):
+            self._write(chain.output, files, epoch)
         if files or final:
             published = log.publish(
                 epoch=epoch, files=files, published_at_s=now, origins=origins, final=final
@@ -353,14 +405,32 @@ class RunningApp:
                 finished=origins,
             )
         )
+        if published is not None and chain.output in self.app.writers:
+            log.passed(WRITER, published.number + 1)
         with self._clean_lock:  # several chains may read the same stream
-            for stream in chain.inputs:
+            for stream in (*chain.inputs, chain.output):
                 self.log(stream).clean()
+
+    def _write(self, stream: str, files: Sequence[LogFile], epoch: int) -> None:
+        paths = [str(self.log(stream).data_file(file.name)) for file in files]
+        results = self.spark.read.schema(schema_of(self._schemas[stream])).parquet(*paths)
+        for writer in self.app.writers[stream]:
+            writer(results, epoch)
 
     def _ends(self, stream: str, reached: int) -> bool:
         """Whether a finite stream has been read to its end."""
         last = self.log(stream).last()
         return last is not None and last.final and reached > last.number
+
+
+def evenly(tuples: int, first_s: float, last_s: float) -> Origins:
+    """Tuples that came over this time, in a few groups."""
+    groups = min(tuples, _GROUPS)
+    edges = [tuples * group // groups for group in range(groups + 1)]
+    step_s = (last_s - first_s) / groups
+    return tuple(
+        (first_s + (group + 0.5) * step_s, end - begin) for group, (begin, end) in enumerate(pairwise(edges))
+    )
 
 
 def _merged(batches: list[Batch]) -> Origins:

@@ -28,12 +28,14 @@ def session(
     tagged: bool = False,
     speedup: float = 1.0,
     modules: Iterable[str] = (),
+    places: Iterable[str] = (),
     executor_options: str = "",
     most_executors: int | None = None,
 ) -> "SparkSession":
     """Without executors at first. Workers carry tags (`tagged`), or are all alike, of this speed.
 
-    Executors load the `modules` before their first task; `executor_options` are Java's. Spark's own
+    Executors load the `modules`, found in these `places`, before their first task; `executor_options`
+    are Java's. Spark's own
     allocation, where it decides, has no more than `most_executors` of each profile.
     """
     os.environ.update(
@@ -72,6 +74,7 @@ def session(
         # Else functions in SQL get a second daemon, beside the one for those on RDDs.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         f"spark.executorEnv.{MODULES_VARIABLE}": " ".join(modules),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join((*places, *_python_path())),
         # Small messages over TCP wait 40 ms for each other (Nagle's algorithm, delayed acknowledgements).
         "spark.python.unix.domain.socket.enabled": "true",
     }
@@ -96,6 +99,10 @@ def session(
         raise ClusterError(f"Spark did not start: {in_one_line(problem)}; see {log}") from problem
     spark.dataSource.register(LogSource)
     return spark
+
+
+def _python_path() -> list[str]:
+    return [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
 
 
 def profile(tag: str | None = None) -> "ResourceProfile":

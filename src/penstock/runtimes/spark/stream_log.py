@@ -89,6 +89,11 @@ class StreamLog:
         numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
         return self.batch(max(numbers)) if numbers else None
 
+    def has(self, epoch: int) -> bool:
+        """Whether the writer has published this epoch."""
+        last = self.last()
+        return last is not None and last.epoch >= epoch
+
     def publish(
         self,
         *,

@@ -11,8 +11,10 @@ starts. Operators that are fused with the one before them share its query, its e
 and its fate, and are measured as one.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from penstock.domain.application import Application, Operator, Sink, Source, Stream
@@ -21,6 +23,8 @@ from penstock.domain.objective import Objective
 from penstock.reconfigure.method import Method
 
 Transform = Callable[..., Any]  # DataFrame, ... -> DataFrame
+Reader = Callable[..., Any]  # SparkSession -> streaming DataFrame
+Writer = Callable[..., None]  # (DataFrame, number of its micro-batch) -> None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +98,27 @@ class App:
     sources: dict[str, str] = field(default_factory=dict)  # name -> schema
     operators: dict[str, OperatorDefinition] = field(default_factory=dict)
     sinks: dict[str, str] = field(default_factory=dict)  # name -> operator whose results it takes
+    readers: dict[str, Reader] = field(default_factory=dict)  # of sources that Spark reads itself
+    writers: dict[str, list[Writer]] = field(default_factory=dict)  # operator -> who takes its results
 
     def __init__(self, name: str, *, objective: Objective) -> None:
         self.name, self.objective = name, objective
         self.sources, self.operators, self.sinks = {}, {}, {}
+        self.readers, self.writers = {}, {}
 
-    def source(self, name: str, *, schema: str) -> StreamOf:
-        """Where tuples of this schema (as in Spark: "line string, at timestamp") enter."""
+    def source(self, name: str, *, schema: str | None = None, reader: Reader | None = None) -> StreamOf:
+        """Where tuples enter.
+
+        A `reader` gives a streaming DataFrame of any of Spark's sources: `lambda spark:
+        spark.readStream.format("kafka").options(...).load()`. Without one, a feeder brings tuples of
+        this `schema` (as in Spark: "line string, at timestamp").
+        """
         self._new(name)
-        self.sources[name] = schema
+        if (schema is None) == (reader is None):
+            raise InputError(f"source '{name}': give it a schema or a reader, and not both")
+        self.sources[name] = schema or ""
+        if reader is not None:
+            self.readers[name] = reader
         return StreamOf(name)
 
     def operator(
@@ -144,12 +160,19 @@ class App:
         )
         return StreamOf(name)
 
-    def sink(self, name: str, results: StreamOf) -> None:
-        """Keep what this operator gives."""
+    def sink(self, name: str, results: StreamOf, *, writer: Writer | None = None) -> None:
+        """Keep what this operator gives in the run folder, or have a `writer` take it.
+
+        As in Spark's foreachBatch, it is called with a DataFrame and the number of its micro-batch:
+        `lambda batch, number: batch.write.mode("append").parquet("results")`. After a crash it may be
+        called again with the same number and the same tuples.
+        """
         self._new(name)
         if results.name not in self.operators:
             raise InputError(f"sink '{name}': '{results.name}' is not an operator of this application")
         self.sinks[name] = results.name
+        if writer is not None:
+            self.writers.setdefault(results.name, []).append(writer)
 
     def chains(self) -> tuple[Chain, ...]:
         """The queries to run, each after those it reads from."""
@@ -169,6 +192,14 @@ class App:
         return tuple(
             sorted({str(getattr(one.transform, "__module__", "")) for one in self.operators.values()} - {""})
         )
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The folders that executors find these modules in."""
+        files = {name: getattr(sys.modules.get(name), "__file__", None) for name in self.modules}
+        known = {name: Path(file).resolve() for name, file in files.items() if file is not None}
+        up = {name: len(name.split(".")) + (file.stem == "__init__") for name, file in known.items()}
+        return tuple(sorted({str(file.parents[up[name] - 1]) for name, file in known.items()}))
 
     def graph(self) -> Application:
         """The graph as its author wrote it."""
@@ -210,7 +241,7 @@ class App:
             ),
         )
 
-    def readers(self, stream: str) -> tuple[str, ...]:
+    def readers_of(self, stream: str) -> tuple[str, ...]:
         """Chains that read a stream from its log."""
         return tuple(chain.name for chain in self.chains() if stream in chain.inputs)
 

@@ -1,0 +1,49 @@
+"""An application of a user's own, with Spark's sources and sinks, from the command line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+MODULE = """
+from penstock import App, Objective
+
+
+def doubled(frame):
+    return frame.mapInArrow(_double, "value long, twice long")
+
+
+def _double(batches):
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        values = batch.column("value")
+        yield type(batch).from_arrays([values, pc.multiply(values, 2)], names=["value", "twice"])
+
+
+def rate(spark):
+    return spark.readStream.format("rate").option("rowsPerSecond", 40).load().select("value")
+
+
+app = App("mine", objective=Objective(response_time_s=6))
+results = app.operator("double", doubled, app.source("numbers", reader=rate), max_replicas=2)
+app.sink("pairs", results, writer=lambda batch, number: batch.write.mode("append").parquet("pairs"))
+"""
+
+
+def test_it_is_read_by_spark_and_written_by_its_own_writer(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    (tmp_path / "mine.py").write_text(MODULE)
+    command = [sys.executable, "-m", "penstock", "run", "mine:app", "--minutes", "0.4", "--out", "run"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert ran.returncode == 0, ran.stderr
+    rows = parquet.read_table(tmp_path / "pairs").to_pylist()
+    values = sorted(row["value"] for row in rows)
+    assert values == list(range(len(values)))  # every number once
+    assert len(values) > 200
+    assert all(row["twice"] == 2 * row["value"] for row in rows)
+    assert "writers put them" in ran.stdout
