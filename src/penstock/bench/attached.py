@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.bench.figure import Figure
 from penstock.domain.objective import Objective
-from penstock.java import environment
+from penstock.java import environment, standard_error_in
 from penstock.live.attach import Attached, attach
 from penstock.live.record import Interval, late_pct
 from penstock.reports.attached import write_report
@@ -46,7 +46,7 @@ def run_attached(*, stage: Callable[[str], None]) -> Iterator[Figure]:
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as place,
         LocalCluster(Path(place) / "cluster", room=_EXECUTORS) as cluster,
     ):
-        spark = _session(cluster.master_url)
+        spark = _session(cluster.master_url, Path(place) / "spark.log")
         try:
             used: list[float] = []
             for objective_s in OBJECTIVES_S:
@@ -100,7 +100,7 @@ def waiting(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         yield batch
 
 
-def _session(master_url: str) -> "SparkSession":
+def _session(master_url: str, log: Path) -> "SparkSession":
     """As people start one; decommissioning is off, as it is by default."""
     os.environ.update({**environment(), "SPARK_LOCAL_IP": LOOPBACK})
     from pyspark.sql import SparkSession
@@ -118,7 +118,8 @@ def _session(master_url: str) -> "SparkSession":
     builder = SparkSession.builder.master(master_url).appName("attached")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with standard_error_in(log):
+        return builder.getOrCreate()
 
 
 def _query(spark: "SparkSession", checkpoint: Path) -> "StreamingQuery":
