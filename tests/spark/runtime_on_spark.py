@@ -104,7 +104,7 @@ class TestSpark(RuntimeContract):
         try:
             yield
         finally:
-            running.start_chain(self.scaled)
+            running.start_query(self.scaled)
 
     def test_an_operator_that_cannot_work_keeps_the_time_it_was_last_measured(self) -> None:
         with self.nothing_runs():

@@ -132,6 +132,14 @@ def run(
             "a long one leaves the machine time for other work.",
         ),
     ] = 0.5,
+    joined: Annotated[
+        bool,
+        typer.Option(
+            "--joined/--apart",
+            help="Operators one after the other share a query where they can, each on executors of its own; "
+            "or every operator has a query, and a stream in files to the next.",
+        ),
+    ] = True,
     protocol: Annotated[
         str,
         typer.Option(
@@ -199,6 +207,7 @@ def run(
         max_nodes=max_nodes,
         seed=seed,
         advise=advise,
+        joined=joined,
     )
     if controller.ignores_objective is not None:
         screen.complain(f"note: {controller.ignores_objective}")
@@ -208,6 +217,7 @@ def run(
         minutes=minutes,
         until_done=until_done or minutes is None,
         trigger_s=trigger,
+        joined=joined,
         replicas=replicas,
         spares=spares,
         retune_s=retune_every,

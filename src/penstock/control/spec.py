@@ -1,6 +1,6 @@
 """What a controller is, as a value: commands make it, a journal begins with it, one builder reads it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -108,6 +108,8 @@ class ControllerSpec:
     safety: SafetySettings | None = field(default_factory=SafetySettings)  # None: the chain is off
     seed: int = 1
     advise: bool = False  # decide and explain, change nothing
+    # Operators that work on the same batches: their response time is measured and bounded as one.
+    together: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         # Policies are looked up where a controller is built: a journal can be read without them.
@@ -192,10 +194,21 @@ def check_tunable(operator_policy: Manager, application_policy: Manager) -> None
 
 
 def operator_specs(
-    application: Application, objective: Objective, *, source_rates: Floats | None = None
+    application: Application,
+    objective: Objective,
+    *,
+    source_rates: Floats | None = None,
+    together: Sequence[Sequence[str]] = (),
 ) -> tuple[OperatorSpec, ...]:
-    """What is known about every operator of a graph: its share of the response time and of the load."""
+    """What is known about every operator of a graph: its share of the response time and of the load.
+
+    Operators that work `together` have the sum of their shares, each of them.
+    """
     shares, reached = naive_shares(application, objective), visits(application)
+    shares = {
+        **shares,
+        **{name: sum(shares[one] for one in group) for group in together for name in group},
+    }
     rates = np.zeros(0) if source_rates is None else source_rates
     return tuple(
         OperatorSpec(

@@ -210,7 +210,7 @@ def measured(declared: ControllerSpec, model: SystemModel) -> ControllerSpec:
     return replace(
         declared,
         application=model.application,
-        operators=specs_of(model, declared.objective),
+        operators=specs_of(model, declared.objective, declared.together),
         weights=weights,
         source_rates=tuple(float(rate) for rate in model.rates),
     )

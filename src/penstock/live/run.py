@@ -86,6 +86,10 @@ class LiveRun:
             raise InputError("live run: the controller has other node types than the settings")
         if {one.name for one in self.controller.operators} != {chain.name for chain in self.app.chains()}:
             raise InputError(f"live run: the controller is not one for application '{self.app.name}'")
+        queries = self.app.queries(joined=self.settings.joined)
+        together = tuple(tuple(one.name for one in query.chains) for query in queries)
+        if tuple(group for group in together if len(group) > 1) != self.controller.together:
+            raise InputError("live run: the controller has other operators together than the settings")
         if self.controller.node_policy is not None:
             raise InputError("live run: node policies move replicas between known nodes; Spark places them")
         if self.settings.force_scaling and self.controller.advise:
@@ -142,7 +146,9 @@ class LiveRun:
     ) -> None:
         settings = self.settings
         run = uuid.uuid4().hex[:8] if cluster.tagged else None
-        running = RunningApp(self.app, spark, self.work, trigger_s=settings.trigger_s, run=run)
+        running = RunningApp(
+            self.app, spark, self.work, trigger_s=settings.trigger_s, joined=settings.joined, run=run
+        )
         names = [kind.name for kind in settings.kinds]
         own = SparksOwnNodes(spark, running, kind=names[0]) if settings.spark_allocates else None
         there: Nodes = own or nodes_for(cluster, spark, running, settings.kinds)

@@ -34,6 +34,7 @@ class LiveSettings:
     minutes: float | None = None  # None: until the input is done, or until interrupted
     until_done: bool = False
     trigger_s: float = 0.5  # a micro-batch begins that often at most
+    joined: bool = True  # operators share a query where they can, each on its own executors
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
     replicas: int = 1  # every chain starts with
     spares: int = 0  # warm executors of every chain that wait to become replicas
@@ -89,12 +90,14 @@ def controller_for(
     max_nodes: int | None = None,
     seed: int = 1,
     advise: bool = False,
+    joined: bool = True,
 ) -> ControllerSpec:
     """Who decides for an application on Spark, as far as that is known before anything was measured.
 
     `interval_s` lies between two decisions, `warm_up_s` is how long the first micro-batches of a query
     or of an executor are slow, `max_cost` the price per hour and `max_nodes` the number of all replicas
-    together. A policy with a parameter `replicas` runs the number that the run starts with.
+    together. `joined` as in `LiveSettings`. A policy with a parameter `replicas` runs the number that the
+    run starts with.
     """
     graph = app.chain_graph()
     above = manager_of(Level.APPLICATION, application_policy)
@@ -102,13 +105,15 @@ def controller_for(
     if "replicas" in below.entry(Level.OPERATOR).parameters:
         below = replace(below, parameters={"replicas": replicas, **below.parameters})
     check_tunable(below, above)
+    queries = app.queries(joined=joined)
+    together = tuple(tuple(one.name for one in query.chains) for query in queries if len(query.chains) > 1)
     # A manager that tunes starts with naive shares, as all do, and equal weights.
     tunes = above.entry(Level.APPLICATION).traits.tunes
     return ControllerSpec(
         application=graph,
         objective=app.objective,
         node_types=tuple(NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in kinds),
-        operators=operator_specs(graph, app.objective),
+        operators=operator_specs(graph, app.objective, together=together),
         operator_policy=below,
         application_policy=above,
         weights=naive(graph, app.objective).weights if tunes else app.objective.weights,
@@ -124,6 +129,7 @@ def controller_for(
         ),
         seed=seed,
         advise=advise,
+        together=together,
     )
 
 

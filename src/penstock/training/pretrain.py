@@ -67,9 +67,11 @@ def model_of(
     return system_model(application, samples, [seen.source_rate for seen in observations])
 
 
-def specs_of(model: SystemModel, objective: Objective) -> tuple[OperatorSpec, ...]:
+def specs_of(
+    model: SystemModel, objective: Objective, together: Sequence[Sequence[str]] = ()
+) -> tuple[OperatorSpec, ...]:
     """What the managers of a measured application are given."""
-    return operator_specs(model.application, objective, source_rates=model.rates)
+    return operator_specs(model.application, objective, source_rates=model.rates, together=together)
 
 
 def pretrained(

@@ -91,11 +91,12 @@ class Pipeline:
                 epoch=reached,
                 began_s=now_s - took_s,
                 ended_s=now_s,
+                tuples_in=10,
+                tuples_out=1,
                 waited=((now_s - 2 * took_s, 10),),
                 reached={"source": reached},
                 tasks=(task,),
                 entries=(),
-                published=None,
                 finished=(),
             )
         )

@@ -294,7 +294,7 @@ class SparkActuator:
                 if name in self._running.queries:
                     self._running.let_go(name)
                 else:
-                    self._running.start_chain(name)
+                    self._running.start_query(name)
                 return Running(at_s=self._now())
             case _:
                 raise TypeError(f"{command}: not a slow command")

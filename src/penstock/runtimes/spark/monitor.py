@@ -17,12 +17,26 @@ from penstock.runtimes.spark.topology import Chain
 
 
 @dataclass
+class _Lumps:
+    """What an operator gives comes in lumps, one per micro-batch."""
+
+    last_s: float | None = None  # when the latest came
+
+    def rate(self, tuples: int, at_s: float, took_s: float, interval_s: float) -> float:
+        """Of a lump that comes now: spread over the time since the one before it, which may be longer than
+        an interval. After a time without work, what comes has not been gathering all that time."""
+        before_s, self.last_s = self.last_s, at_s
+        spread_s = interval_s if before_s is None else at_s - before_s
+        return tuples / min(max(spread_s, took_s), max(interval_s, 2 * took_s))
+
+
+@dataclass
 class _Seen:
     """Batches of one stream that not every reader has taken yet."""
 
     next_batch: int
     waiting: dict[int, Batch] = field(default_factory=dict)
-    last_s: float | None = None  # when the latest batch was published
+    lumps: _Lumps = field(default_factory=_Lumps)
 
 
 class _Arrived(NamedTuple):
@@ -69,12 +83,14 @@ class SparkMonitor:
         self._cpu_use = {name: CpuUse() for name in running.chains}
         self._host_loads = HostLoads()
         self._reached = {
-            name: {stream: running.log(stream).needs(name) for stream in chain.inputs}
-            for name, chain in running.chains.items()
+            name: {stream: running.log(stream).needs(query.chains[0].name) for stream in query.inputs}
+            for name, query in running.query_of.items()
         }
+        self._tuples_each = dict.fromkeys(running.chains, 1.0)
+        self._inside = {name: _Lumps() for name in running.chains}  # of chains within a query
         self._streams = {
             stream: _Seen(next_batch=running.log(stream).needs(MONITOR))
-            for stream in {stream for chain in running.chains.values() for stream in chain.inputs}
+            for stream in {stream for query in running.plan.values() for stream in query.inputs}
         }
 
     def observe(self) -> ApplicationObservation:
@@ -125,8 +141,8 @@ class SparkMonitor:
     def unfinished(self) -> list[tuple[float, int]]:
         """(time since they came, tuples) of all that is still inside; a tuple with two ways to go is one."""
         inside: dict[float, int] = {}
-        for chain in self._running.chains.values():
-            for batch in self._waiting(chain):
+        for query in self._running.plan.values():
+            for batch in self._waiting(query.chains[0]):
                 for began_s, tuples in batch.origins:
                     inside[began_s] = max(inside.get(began_s, 0), tuples)
         now_s = time.time()
@@ -145,22 +161,31 @@ class SparkMonitor:
     def _arrived(
         self, stream: str, new: Sequence[Batch], interval_s: float, reports: Sequence[BatchReport]
     ) -> _Arrived:
-        """What an operator publishes comes in lumps, a micro-batch each: a lump is spread over the time
-        since the one before it, which may be longer than an interval."""
+        """At a stream in a log."""
         tuples = sum(batch.tuples for batch in new)
         if not interval_s > 0:
             return _Arrived(tuples, None)
-        seen = self._streams[stream]
         before = next((one for one in self._running.chains.values() if one.output == stream), None)
-        since_s, seen.last_s = seen.last_s, new[-1].published_at_s if new else seen.last_s
         if before is None:
             return _Arrived(tuples, tuples / interval_s)
         if not tuples:
-            return _Arrived(0, None if any(batch.tuples for batch in self._waiting(before)) else 0.0)
-        took_s = max((one.ended_s - one.began_s for one in reports if one.chain == before.name), default=0.0)
-        spread_s = interval_s if since_s is None else new[-1].published_at_s - since_s
-        # After a time without work, what comes has not been gathering all that time.
-        return _Arrived(tuples, tuples / min(max(spread_s, took_s), max(interval_s, 2 * took_s)))
+            return _Arrived(0, self._nothing_from(before))
+        lumps, took_s = self._streams[stream].lumps, _longest_s(reports, before)
+        return _Arrived(tuples, lumps.rate(tuples, new[-1].published_at_s, took_s, interval_s))
+
+    def _arrived_inside(self, chain: Chain, interval_s: float, mine: Sequence[BatchReport]) -> _Arrived:
+        """At a chain that follows another in its query."""
+        tuples = sum(report.tuples_in for report in mine)
+        if not interval_s > 0:
+            return _Arrived(tuples, None)
+        if not tuples:
+            return _Arrived(0, self._nothing_from(chain))
+        took_s = _longest_s(mine, chain)
+        return _Arrived(tuples, self._inside[chain.name].rate(tuples, mine[-1].ended_s, took_s, interval_s))
+
+    def _nothing_from(self, chain: Chain) -> float | None:
+        """Nothing came of it: it has nothing to do, or is in the middle of a micro-batch."""
+        return None if any(batch.tuples for batch in self._waiting(chain)) else 0.0
 
     def _operator(
         self,
@@ -183,7 +208,11 @@ class SparkMonitor:
             counts = tuple(sum(1 for node in nodes if node.kind == kind) for kind in self._kinds)
             self._deployed[chain.name] = Replicas(counts)
         waiting = self._waiting(chain)
-        arrivals = [arrived[stream] for stream in chain.inputs]
+        query = self._running.query_of[chain.name]
+        if chain is query.chains[0]:
+            arrivals = [arrived[stream] for stream in chain.inputs]
+        else:
+            arrivals = [self._arrived_inside(chain, interval_s, mine)]
         busyness = self._busyness[chain.name]
         if mine or waiting or any(one.tuples for one in arrivals):
             loads = busyness.over(executors, [(one.ended_s, (*one.entries, *one.tasks)) for one in mine])
@@ -208,7 +237,7 @@ class SparkMonitor:
             response_time_p95_s=took.p95_s,
             service_time_s=served.mean_s,
             service_variance_s2=served.variance_s2,
-            backlog=sum(batch.tuples for batch in waiting),
+            backlog=self._per_tuple(chain, reports) * sum(batch.tuples for batch in waiting),
             selectivity=_selectivity(mine),
             skew=skew(loads),
             utilisation_by_replica=loads,
@@ -221,10 +250,21 @@ class SparkMonitor:
             ),
         )
 
+    def _per_tuple(self, chain: Chain, reports: Sequence[BatchReport]) -> float:
+        """Tuples that come to a chain for each one that comes to its query."""
+        first = self._running.query_of[chain.name].chains[0]
+        came = {
+            one.name: sum(report.tuples_in for report in reports if report.chain == one.name)
+            for one in (first, chain)
+        }
+        if came[first.name]:
+            self._tuples_each[chain.name] = came[chain.name] / came[first.name]
+        return self._tuples_each[chain.name]
+
     def _waiting(self, chain: Chain) -> list[Batch]:
-        """Batches published to a chain that it has not finished."""
+        """Batches published to a chain's query that it has not finished."""
         left: list[Batch] = []
-        for stream in chain.inputs:
+        for stream in self._running.query_of[chain.name].inputs:
             seen = self._streams[stream]
             least = min(at[stream] for at in self._reached.values() if stream in at)
             seen.waiting = {number: batch for number, batch in seen.waiting.items() if number >= least}
@@ -243,8 +283,11 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
+def _longest_s(reports: Sequence[BatchReport], chain: Chain) -> float:
+    return max((one.ended_s - one.began_s for one in reports if one.chain == chain.name), default=0.0)
+
+
 def _selectivity(reports: Sequence[BatchReport]) -> float | None:
     """Tuples that left per tuple that came in, over these micro-batches."""
     taken = sum(report.tuples_in for report in reports)
-    given = sum(report.published.tuples for report in reports if report.published is not None)
-    return given / taken if taken else None
+    return sum(report.tuples_out for report in reports) / taken if taken else None

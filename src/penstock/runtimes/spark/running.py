@@ -33,11 +33,13 @@ from penstock.runtimes.spark.taps import (
     entry_tap,
     exit_tap,
     held_until,
+    inner_tap,
+    inner_tasks,
     python_started,
     report_of,
     trial_tap,
 )
-from penstock.runtimes.spark.topology import App, Chain
+from penstock.runtimes.spark.topology import App, Chain, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,22 +54,22 @@ _TRIED = 10  # tuples for an executor that has never had any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
-    """One micro-batch of one chain."""
+    """One micro-batch, as it was for one chain.
+
+    Chains that share a query share its micro-batches: when they began and ended, and what had waited.
+    """
 
     chain: str
     epoch: int
     began_s: float
     ended_s: float
+    tuples_in: int  # that came to the chain
+    tuples_out: int  # that left it
     waited: tuple[tuple[float, int], ...]  # (moment tuples were published to it, how many)
     reached: Mapping[str, int]  # stream -> the first batch not taken yet
     tasks: tuple[TaskReport, ...]  # of the last stage
     entries: tuple[EntryReport, ...]  # of stages before a shuffle
-    published: Batch | None  # None when there was nothing, or it was published before a crash
     finished: Origins  # tuples processed here, by when they entered; none where that was done before a crash
-
-    @property
-    def tuples_in(self) -> int:
-        return sum(tuples for _, tuples in self.waited)
 
 
 @dataclass
@@ -99,12 +101,22 @@ class RunningApp:
     """Starts an application's queries and keeps them going."""
 
     def __init__(
-        self, app: App, spark: "SparkSession", work: Path, *, trigger_s: float = 0.2, run: str | None = None
+        self,
+        app: App,
+        spark: "SparkSession",
+        work: Path,
+        *,
+        trigger_s: float = 0.2,
+        joined: bool = False,
+        run: str | None = None,
     ) -> None:
-        """A micro-batch every `trigger_s` at most. `run` names this one among others on the same master,
-        where workers carry tags."""
+        """A micro-batch every `trigger_s` at most. `joined` says that chains share queries where they can.
+        `run` names this one among others on the same master, where workers carry tags."""
         self.app, self.spark, self.work, self.trigger_s = app, spark, work, trigger_s
-        self.chains = {chain.name: chain for chain in app.chains()}
+        self.plan = {query.name: query for query in app.queries(joined=joined)}
+        self.chains = {chain.name: chain for query in self.plan.values() for chain in query.chains}
+        self.query_of = {chain.name: query for query in self.plan.values() for chain in query.chains}
+        self._check_plan()
         self.tags = {name: f"{chain.tag}_{run}" for name, chain in self.chains.items()} if run else {}
         self.measurements = Measurements()
         self.queries: dict[str, StreamingQuery] = {}
@@ -113,16 +125,19 @@ class RunningApp:
         # A local[n] master has no workers to choose among.
         placed = not str(spark.sparkContext.master).startswith("local")
         self.profiles = {name: profile(self.tags.get(name)) if placed else None for name in self.chains}
-        for stream in (*app.sources, *(chain.output for chain in self.chains.values())):
+        for stream in (*app.sources, *(query.output for query in self.plan.values())):
             readers = app.readers_of(stream)
             # The monitor counts what is published, so nothing goes before it has seen it.
             consumers = (*readers, MONITOR) if readers else ()
             self.log(stream).create((*consumers, WRITER) if stream in app.writers else consumers)
         for name in self.chains:
             self._entry(name).mkdir(parents=True, exist_ok=True)
+            self._inner(name).mkdir(parents=True, exist_ok=True)
+        self._samples.mkdir(parents=True, exist_ok=True)
         for left in work.glob(f"{_TRIAL}*"):  # by a driver that was killed
             shutil.rmtree(left, ignore_errors=True)
         self._served: dict[str, set[str]] = {name: set() for name in self.chains}
+        self._parts: dict[str, int] = {}  # of chains that are worked on batch by batch
         self._took_in: dict[str, _TakenIn] = {}  # the latest of every source that Spark reads itself
 
     def log(self, stream: str) -> StreamLog:
@@ -133,7 +148,9 @@ class RunningApp:
 
     def share_among(self, chain: str, replicas: int) -> None:
         """From the next micro-batch on, the chain's input is cut into as many parts as it has replicas."""
-        self._change_intake(chain, lambda intake: replace(intake, parts=replicas))
+        self._parts[chain] = replicas
+        if chain == self.query_of[chain].chains[0].name:
+            self._change_intake(chain, lambda intake: replace(intake, parts=replicas))
 
     def summon(self, within_s: float, check: Callable[[], None] = lambda: None) -> None:
         """Give every chain's executors a first task: Spark starts none before there is one for it.
@@ -202,15 +219,15 @@ class RunningApp:
         self._served[chain].discard(executor)
 
     def start(self) -> None:
-        for name in (*self.app.readers, *self.chains):
+        for name in (*self.app.readers, *self.plan):
             self.start_query(name)
 
     def start_query(self, name: str) -> None:
-        """Of a chain, or of a source that Spark reads itself."""
+        """Of chains, or of a source that Spark reads itself."""
         if name in self.app.readers:
             self._start_source(name)
         else:
-            self.start_chain(name)
+            self._start_chains(self.plan[name])
 
     def _start_source(self, name: str) -> None:
         """What Spark reads goes into the source's log, from which it is dealt to any number of replicas."""
@@ -242,26 +259,52 @@ class RunningApp:
             self.log(source).publish(epoch=epoch, files=files, published_at_s=time.time(), origins=origins)
         self._took_in[source] = _TakenIn(began, time.time())
 
-    def start_chain(self, name: str) -> None:
-        chain = self.chains[name]
-        self.let_go(name)
-        entries(self._entry(name))  # words of a batch that was cut short
-        frames = [self._read(chain, stream) for stream in chain.inputs]
-        result = self._transformed(chain, frames, self._entry(name))
-        self._schemas[chain.output] = result.schema.json()
+    def _start_chains(self, query: Query) -> None:
+        first = query.chains[0]
+        self.let_go(first.name)
+        for chain in query.chains:  # words of a batch that was cut short
+            entries(self._entry(chain.name))
+            inner_tasks(self._inner(chain.name))
+        frames = [self._read(first, stream) for stream in first.inputs]
+        result = self._in_stream(query, frames)
         # A query takes the number of its state's partitions from here when it first starts.
-        self.spark.conf.set("spark.sql.shuffle.partitions", str(state_partitions(chain.max_replicas)))
-        bound = result.mapInArrow(
-            exit_tap(str(self.log(chain.output).root / "data")), REPORT_SCHEMA, profile=self.profiles[name]
-        )
-        self.queries[name] = (
-            bound.writeStream.queryName(name)
-            .outputMode(chain.output_mode)
-            .foreachBatch(lambda batch, epoch: self._publish(chain, batch, epoch))
-            .option("checkpointLocation", str(self.checkpoint(name)))
+        most = next((chain.max_replicas for chain in query.chains if chain.stateful), first.max_replicas)
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(state_partitions(most)))
+        self.queries[query.name] = (
+            result.writeStream.queryName(query.name)
+            .outputMode(query.output_mode)
+            .foreachBatch(lambda batch, epoch: self._process(query, batch, epoch))
+            .option("checkpointLocation", str(self.checkpoint(query.name)))
             .trigger(processingTime=f"{self.trigger_s} seconds")
             .start()
         )
+
+    def _in_stream(self, query: Query, frames: "list[DataFrame]") -> "DataFrame":
+        """The chains up to the one with state, and the schemas of what all of them give."""
+        streamed, later = query.chains[: query.in_stream], query.chains[query.in_stream :]
+        for chain in streamed:
+            if chain is not streamed[0] and not chain.operators[0].stateful:
+                frames = [frame.repartition(chain.max_replicas) for frame in frames]
+            shuffled = chain is not streamed[0] and chain.operators[0].stateful
+            result = self._transformed(chain, frames, self._entry(chain.name), shuffled=shuffled)
+            self._schemas[chain.output] = result.schema.json()
+            frames = [self._ended(query, chain, result)]
+        for chain in later:
+            (stream,) = chain.inputs
+            empty = self.spark.createDataFrame([], schema_of(self._schemas[stream]))
+            result = self._transformed(chain, [empty], self._entry(chain.name))
+            self._schemas[chain.output] = result.schema.json()
+        (ended,) = frames
+        return ended
+
+    def _ended(self, query: Query, chain: Chain, result: "DataFrame") -> "DataFrame":
+        """Bound to the chain's executors by the tap at its end: that of the query, or one before the next."""
+        where = self.profiles[chain.name]
+        if chain is query.chains[-1]:
+            tap = exit_tap(str(self.log(query.output).root / "data"))
+            return result.mapInArrow(tap, REPORT_SCHEMA, profile=where)
+        tap = inner_tap(str(self._inner(chain.name)), str(self._sample(chain.output)))
+        return result.mapInArrow(tap, result.schema, profile=where)
 
     def rest_chain(self, name: str, *, within_s: float) -> None:
         """Stop a query between two batches."""
@@ -311,7 +354,7 @@ class RunningApp:
             apart.conf.set("spark.sql.shuffle.partitions", str(executors))
             frames = []
             for stream in chain.inputs:
-                sample = self.log(stream).sampled(Path(place) / f"{stream}.parquet", tuples=_TRIED)
+                sample = self._sampled(stream, Path(place) / f"{stream}.parquet")
                 if sample is None:
                     raise LookupError(f"stream '{stream}' is empty")
                 tap = trial_tap(str(sample), warm)
@@ -322,6 +365,34 @@ class RunningApp:
             tried = self._transformed(chain, frames, Path(place))
             exit_of_trial = exit_tap(place)
             tried.mapInArrow(exit_of_trial, REPORT_SCHEMA, profile=self.profiles[chain.name]).collect()
+
+    def _sampled(self, stream: str, file: Path) -> Path | None:
+        """A few tuples of a stream, from its log or from inside a query."""
+        if self._sample(stream).exists():
+            return self._sample(stream)
+        log = self.log(stream)
+        return log.sampled(file, tuples=_TRIED) if log.root.exists() else None
+
+    @property
+    def _samples(self) -> Path:
+        return self.work / "samples"
+
+    def _sample(self, stream: str) -> Path:
+        return self._samples / f"{stream}.parquet"
+
+    def _inner(self, chain: str) -> Path:
+        return self.work / "inner" / chain
+
+    def _check_plan(self) -> None:
+        """What was begun in one way cannot be continued in another: checkpoints and logs are others."""
+        file, now = self.work / "queries.json", sorted(self.plan)
+        if not file.exists():
+            write_whole(file, json.dumps(now))
+        elif (then := json.loads(file.read_text())) != now:
+            raise InputError(
+                f"{self.work.parent}: the run there has the queries {', '.join(then)}, "
+                f"not {', '.join(now)}; continue with those, or give another folder"
+            )
 
     def _entry(self, chain: str) -> Path:
         return self.work / "entries" / chain
@@ -358,9 +429,12 @@ class RunningApp:
             .load()
         )
 
-    def _transformed(self, chain: Chain, frames: "list[DataFrame]", words: Path) -> "DataFrame":
+    def _transformed(
+        self, chain: Chain, frames: "list[DataFrame]", words: Path, *, shuffled: bool = False
+    ) -> "DataFrame":
+        """`shuffled` says that the stage before its first operator belongs to the chain before it."""
         for operator in chain.operators:
-            if operator.stateful:
+            if operator.stateful and not (shuffled and operator is chain.operators[0]):
                 # It shuffles: the stage before needs a tap of its own to run in the right place.
                 tap, where = entry_tap(str(words)), self.profiles[chain.name]
                 frames = [frame.mapInArrow(tap, frame.schema, profile=where) for frame in frames]
@@ -368,47 +442,61 @@ class RunningApp:
         (result,) = frames
         return result
 
-    def _publish(self, chain: Chain, batch: "DataFrame", epoch: int) -> None:
-        tasks = tuple(report_of(row) for row in batch.collect())
-        before = entries(self._entry(chain.name))
-        self._served[chain.name] |= {task.executor for task in before} | {task.executor for task in tasks}
-        ranges = consumed(self.checkpoint(chain.name), epoch)
+    def _process(self, query: Query, batch: "DataFrame", epoch: int) -> None:
+        for chain in query.chains[query.in_stream :]:
+            dealt = batch.repartition(self._parts.get(chain.name, 1))
+            result = self._transformed(chain, [dealt], self._entry(chain.name))
+            batch = self._ended(query, chain, result)
+        last = tuple(report_of(row) for row in batch.collect())
+        tasks = {chain.name: inner_tasks(self._inner(chain.name)) for chain in query.chains[:-1]}
+        self._publish(query, {**tasks, query.chains[-1].name: last}, epoch)
+
+    def _publish(self, query: Query, tasks: Mapping[str, tuple[TaskReport, ...]], epoch: int) -> None:
+        ranges = consumed(self.checkpoint(query.name), epoch)
         inputs = [
             batch for stream, (start, end) in ranges.items() for batch in self.log(stream).batches(start, end)
         ]
-        log = self.log(chain.output)
-        files = [LogFile(name=task.file, tuples=task.tuples) for task in tasks if task.tuples]
+        log = self.log(query.output)
+        last = tasks[query.chains[-1].name]
+        files = [LogFile(name=task.file, tuples=task.tuples) for task in last if task.tuples]
         reached = {stream: end for stream, (_, end) in ranges.items()}
-        final = all(self._ends(stream, reached.get(stream, 0)) for stream in chain.inputs)
+        final = all(self._ends(stream, reached.get(stream, 0)) for stream in query.inputs)
         now = time.time()
         origins = _merged(inputs)
         published = None
-        if files and chain.output in self.app.writers and not log.has(epoch):
-            self._write(chain.output, files, epoch)
+        if files and query.output in self.app.writers and not log.has(epoch):
+            self._write(query.output, files, epoch)
         if files or final:
             published = log.publish(
                 epoch=epoch, files=files, published_at_s=now, origins=origins, final=final
             )
             if published is None:
                 origins = ()
-        self.measurements.add(
-            BatchReport(
-                chain=chain.name,
-                epoch=epoch,
-                began_s=began_s(self.checkpoint(chain.name), epoch),
-                ended_s=now,
-                waited=tuple((one.published_at_s, one.tuples) for one in inputs),
-                reached=reached,
-                tasks=tasks,
-                entries=before,
-                published=published,
-                finished=origins,
+        tuples_in = sum(one.tuples for one in inputs)
+        for chain in query.chains:
+            before, mine = entries(self._entry(chain.name)), tasks[chain.name]
+            self._served[chain.name] |= {one.executor for one in before} | {one.executor for one in mine}
+            tuples_out = sum(task.tuples for task in mine)
+            self.measurements.add(
+                BatchReport(
+                    chain=chain.name,
+                    epoch=epoch,
+                    began_s=began_s(self.checkpoint(query.name), epoch),
+                    ended_s=now,
+                    tuples_in=tuples_in,
+                    tuples_out=tuples_out,
+                    waited=tuple((one.published_at_s, one.tuples) for one in inputs),
+                    reached=reached,
+                    tasks=mine,
+                    entries=before,
+                    finished=origins if chain is query.chains[-1] else (),
+                )
             )
-        )
-        if published is not None and chain.output in self.app.writers:
+            tuples_in = tuples_out
+        if published is not None and query.output in self.app.writers:
             log.passed(WRITER, published.number + 1)
         with self._clean_lock:  # several chains may read the same stream
-            for stream in (*chain.inputs, chain.output):
+            for stream in (*query.inputs, query.output):
                 self.log(stream).clean()
 
     def _write(self, stream: str, files: Sequence[LogFile], epoch: int) -> None:

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.runtimes.spark import host_load
 from penstock.runtimes.spark.daemon import executor_id
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 REPORT_SCHEMA = (
     f"file string, tuples long, executor string, began_s double, ended_s double, {host_load.SCHEMA}"
 )
+
+_SAMPLED = 10  # tuples that a new executor tries its work on
 
 Tap = Callable[[Iterator["RecordBatch"]], Iterator["RecordBatch"]]
 
@@ -91,27 +93,67 @@ def exit_tap(directory: str) -> Tap:
     return tap
 
 
+def inner_tap(directory: str, sample: str) -> Tap:
+    """Ends the last stage of a chain that is followed by another in its query: says in a file of this
+    directory what a task did, and keeps a few tuples as a sample; changes nothing."""
+
+    def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        began_s, tuples = time.time(), 0
+        for batch in batches:
+            if batch.num_rows and not os.path.exists(sample):
+                _keep(batch, Path(sample))
+            tuples += batch.num_rows
+            yield batch
+        ended_s = time.time()
+        word = {"executor": executor_id(), "tuples": tuples, "began_s": began_s, "ended_s": ended_s}
+        _leave_word(directory, {**word, "at_end": host_load.here()._asdict()})
+
+    return tap
+
+
+def _keep(batch: "RecordBatch", sample: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    unfinished = sample.with_suffix(f".{uuid.uuid4().hex}")
+    parquet.write_table(pyarrow.Table.from_batches([batch.slice(0, _SAMPLED)]), unfinished)
+    unfinished.rename(sample)
+
+
+def _leave_word(directory: str, word: dict[str, Any]) -> None:
+    unfinished = Path(directory) / uuid.uuid4().hex
+    unfinished.write_text(json.dumps(word))
+    unfinished.rename(unfinished.with_suffix(".json"))
+
+
+def inner_tasks(directory: Path) -> tuple[TaskReport, ...]:
+    """What inner taps have said since the last call."""
+    return tuple(
+        TaskReport(file="", **{**word, "at_end": host_load.Reading(**word["at_end"])})
+        for word in _words(directory)
+    )
+
+
+def _words(directory: Path) -> Iterator[dict[str, Any]]:
+    for path in directory.glob("*.json"):
+        yield json.loads(path.read_text())
+        path.unlink()
+
+
 def entry_tap(directory: str) -> Tap:
     """Says in a file of this directory how long its task took; changes nothing."""
 
     def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         began = time.perf_counter()
         yield from batches
-        word = {"executor": executor_id(), "busy_s": time.perf_counter() - began}
-        unfinished = Path(directory) / uuid.uuid4().hex
-        unfinished.write_text(json.dumps(word))
-        unfinished.rename(unfinished.with_suffix(".json"))
+        _leave_word(directory, {"executor": executor_id(), "busy_s": time.perf_counter() - began})
 
     return tap
 
 
 def entries(directory: Path) -> tuple[EntryReport, ...]:
     """What entry taps have said since the last call."""
-    found = []
-    for path in directory.glob("*.json"):
-        found.append(EntryReport(**json.loads(path.read_text())))
-        path.unlink()
-    return tuple(found)
+    return tuple(EntryReport(**word) for word in _words(directory))
 
 
 def trial_tap(sample: str, warm: frozenset[str]) -> Tap:

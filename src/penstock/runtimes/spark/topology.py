@@ -7,8 +7,9 @@
     app.sink("ranking", ranked)
 
 An operator is a function from DataFrame to DataFrame. The graph is checked before anything
-starts. Operators that are fused with the one before them share its query, its executors
-and its fate, and are measured as one.
+starts. Operators that are fused with the one before them share its stage, its executors
+and its fate, and are measured as one: a chain. Chains one after the other share a query
+if they can, each on executors of its own.
 """
 
 import sys
@@ -50,7 +51,7 @@ class OperatorDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """Operators that run as one query: one, or neighbours fused together."""
+    """Operators that run on the same executors: one, or neighbours fused together."""
 
     operators: tuple[OperatorDefinition, ...]
 
@@ -87,6 +88,41 @@ class Chain:
     def protocol(self) -> Method:
         pausing = any(o.protocol is Method.PAUSE_AND_RESUME for o in self.operators)
         return Method.PAUSE_AND_RESUME if pausing else Method.LIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Chains that run as stages of one streaming query."""
+
+    chains: tuple[Chain, ...]
+
+    @property
+    def name(self) -> str:
+        return "--".join(chain.name for chain in self.chains)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.chains[0].inputs
+
+    @property
+    def output(self) -> str:
+        return self.chains[-1].output
+
+    @property
+    def output_mode(self) -> str:
+        return next((chain.output_mode for chain in self.chains if chain.stateful), "append")
+
+    @property
+    def stateful(self) -> bool:
+        return any(chain.stateful for chain in self.chains)
+
+    @property
+    def in_stream(self) -> int:
+        """How many of its chains have to be part of the stream: those up to the one with state.
+
+        Those after them are worked on batch by batch, in as many parts as they have replicas at the time.
+        """
+        return next((place for place, chain in enumerate(self.chains, 1) if chain.stateful), 1)
 
 
 @dataclass
@@ -175,7 +211,7 @@ class App:
             self.writers.setdefault(results.name, []).append(writer)
 
     def chains(self) -> tuple[Chain, ...]:
-        """The queries to run, each after those it reads from."""
+        """What is scaled, each after those it reads from."""
         chains: list[list[OperatorDefinition]] = []
         for ordered in self.graph().in_order:  # every mistake is named before anything starts
             operator = self.operators[ordered.name]
@@ -185,6 +221,27 @@ class App:
             else:
                 chains.append([operator])
         return tuple(Chain(operators=tuple(chain)) for chain in chains)
+
+    def queries(self, *, joined: bool) -> tuple[Query, ...]:
+        """The queries to run: one per chain, or `joined` where a stream has no other reader.
+
+        Spark takes one operator with state in a query. A chain that is stopped to be changed has its own.
+        """
+        queries: list[list[Chain]] = []
+        for chain in self.chains():
+            before = next((one for one in queries if (one[-1].output,) == chain.inputs), None)
+            if joined and before is not None and self._joins(before, chain):
+                before.append(chain)
+            else:
+                queries.append([chain])
+        return tuple(Query(chains=tuple(chains)) for chains in queries)
+
+    def _joins(self, before: Sequence[Chain], chain: Chain) -> bool:
+        (stream,) = chain.inputs
+        live = all(one.protocol is Method.LIVE for one in (*before, chain))
+        one_state = sum(one.stateful for one in (*before, chain)) <= 1
+        alone = len(self.readers_of(stream)) == 1 and stream not in self.sinks.values()
+        return live and one_state and alone
 
     @property
     def modules(self) -> tuple[str, ...]:
