@@ -139,7 +139,7 @@ def run(
             help="Operators one after the other share a query where they can, each on executors of its own; "
             "or every operator has a query, and a stream in files to the next.",
         ),
-    ] = True,
+    ] = False,
     protocol: Annotated[
         str,
         typer.Option(

@@ -34,7 +34,7 @@ class LiveSettings:
     minutes: float | None = None  # None: until the input is done, or until interrupted
     until_done: bool = False
     trigger_s: float = 0.5  # a micro-batch begins that often at most
-    joined: bool = True  # operators share a query where they can, each on its own executors
+    joined: bool = False  # operators share a query where they can, each on its own executors
     measure_s: float = 30.0  # before the first decision of a policy that needs a model
     replicas: int = 1  # every chain starts with
     spares: int = 0  # warm executors of every chain that wait to become replicas
@@ -90,7 +90,7 @@ def controller_for(
     max_nodes: int | None = None,
     seed: int = 1,
     advise: bool = False,
-    joined: bool = True,
+    joined: bool = False,
 ) -> ControllerSpec:
     """Who decides for an application on Spark, as far as that is known before anything was measured.
 
