@@ -11,7 +11,7 @@ from penstock.runtimes.spark.executors import executors
 
 _BACKLOG_S = 1.0  # tasks wait so long before it asks: spark.dynamicAllocation.schedulerBacklogTimeout
 _POLL_S = 0.1
-_CALM_S = 3.0
+_CALM_S = 2.0
 _NOTICED_S = 1.0
 _COMES_S = 120.0
 

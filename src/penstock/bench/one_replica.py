@@ -14,7 +14,7 @@ from penstock.runtimes.spark.nodes import nodes_for
 from penstock.runtimes.spark.spares import SpareNodes
 
 _KIND = NodeKind(name="standard")
-_CALM_S = 3.0
+_CALM_S = 2.0
 _POLL_S = 0.1
 _ENDS_S = 120.0  # a change
 _WARM_S = 60.0  # a spare
