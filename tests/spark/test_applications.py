@@ -71,18 +71,18 @@ def _finish(run: RunningApp, within_s: float = 150) -> None:
 
 
 def _settle(run: RunningApp) -> None:
-    for name in run.chains:
+    for name in run.plan:
         run.queries[name].processAllAvailable()
 
 
 def _replay_trips(
-    spark: SparkSession, work: Path, lines: Sequence[str], restarts_at: Sequence[int]
+    spark: SparkSession, work: Path, lines: Sequence[str], restarts_at: Sequence[int], *, joined: bool = False
 ) -> RunningApp:
     """Runs top-routes over these lines; everything is stopped and begun anew at these places."""
     trips = RecordedTrips(lines)
     edges = [0, *restarts_at, len(lines)]
     for first, last in pairwise(edges):
-        run = RunningApp(top_routes(), spark, work)
+        run = RunningApp(top_routes(), spark, work, joined=joined)
         run.share_among(_STATELESS, 2)
         run.start()
         feed = Feed(run.log(SOURCE))
@@ -158,8 +158,9 @@ def test_cells_and_times_are_those_of_the_text(spark: SparkSession, recorded_tri
     )
 
 
+@pytest.mark.parametrize("joined", [False, True], ids=["apart", "joined"])
 def test_ties_outliers_and_trips_that_leave_are_right_across_restarts(
-    streaming: SparkSession, tmp_path: Path
+    streaming: SparkSession, tmp_path: Path, joined: bool
 ) -> None:
     lines = [
         "no trip",
@@ -172,7 +173,7 @@ def test_ties_outliers_and_trips_that_leave_are_right_across_restarts(
         "no trip either",
         _line(1820, 171),  # the twelve of one time leave
     ]
-    run = _replay_trips(streaming, tmp_path, lines, restarts_at=[20])
+    run = _replay_trips(streaming, tmp_path, lines, restarts_at=[20], joined=joined)
     assert export(run.log(RESULTS), tmp_path / "top-routes.csv") > 10
     assert problems(lines, (tmp_path / "top-routes.csv").read_text().splitlines()) == []
 

@@ -76,7 +76,7 @@ def test_scaling_at_every_interval_and_killed_executors_and_workers_change_no_re
     trips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
-    run = started(trips, out, "--force-scaling", "--max-replicas", "2", "--interval", "3")
+    run = started(trips, out, "--apart", "--force-scaling", "--max-replicas", "2", "--interval", "3")
     try:
         wait_until(lambda: published(out, "computeRouteID") > 0 or run.poll() is not None, "a first batch")
         (worker,) = java_processes(f"deploy.worker.Worker .*{out}")
@@ -119,9 +119,11 @@ def test_pausing_to_move_state_on_a_cluster_of_ones_own_changes_no_result(
     assert all(record.downtime_s > 0 for record in moved)
 
 
-def test_a_killed_driver_goes_on_where_it_was(trips: Path, tmp_path: Path) -> None:
+def test_a_killed_driver_of_chains_that_share_a_query_goes_on_where_it_was(
+    trips: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "run"
-    run = started(trips, out)
+    run = started(trips, out, "--joined")
     try:
         wait_until(lambda: published(out, "globalRank") > 1 or run.poll() is not None, "first results")
         run.kill()
@@ -129,7 +131,7 @@ def test_a_killed_driver_goes_on_where_it_was(trips: Path, tmp_path: Path) -> No
         wait_until(lambda: not java_processes(str(out)), "no process left")
         fed = published(out, "trips")
         assert not (out / "summary.json").exists()
-        again = started(trips, out)
+        again = started(trips, out, "--joined")
         assert again.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
     finally:
         for process in (run,):

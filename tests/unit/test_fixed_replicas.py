@@ -6,7 +6,7 @@ from penstock.domain.application import Application, Operator, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.live.fixed_replicas import Moved, models_of, replicas_at, through, would_have_done
+from penstock.live.fixed_replicas import Moved, Station, models_of, replicas_at, through, would_have_done
 from penstock.live.record import Interval, summary
 from penstock.perf.micro_batch import MicroBatches
 from penstock.reports.live_summary import verdict
@@ -14,6 +14,10 @@ from penstock.reports.live_summary import verdict
 TYPES = (NodeType(name="standard", speedup=1.0, price=1.0),)
 LOOKUP = MicroBatches(fixed_s=0.4, tuple_s=0.02)
 SCORE = MicroBatches(fixed_s=0.2, tuple_s=0.004)
+APART = [
+    Station(operators=(name,), fixed_s=model.fixed_s, tuple_s={name: model.tuple_s})
+    for name, model in (("lookup", LOOKUP), ("score", SCORE))
+]
 
 
 def graph(max_replicas: int = 6) -> Application:
@@ -64,7 +68,7 @@ def a_run() -> list[Interval]:
 @pytest.mark.parametrize(("rate", "replicas"), [(20.0, 1), (40.0, 2), (120.0, 4)])
 def test_batches_settle_where_the_closed_form_says(rate: float, replicas: int) -> None:
     arriving = [Moved(at, at, rate * 0.01) for at in (number * 0.01 for number in range(6000))]
-    left = [one for one in through(LOOKUP, replicas, arriving) if one.entered_s > 20]
+    left = [one for one in through(APART[0].batches({"lookup": replicas}), arriving) if one.entered_s > 20]
     mean = sum(one.at_s - one.entered_s for one in left) / len(left)
     assert mean == pytest.approx(LOOKUP.response_time_s(rate, replicas), rel=0.02)
 
@@ -77,12 +81,11 @@ def test_the_models_are_those_of_the_batches() -> None:
 
 
 def test_the_fewest_replicas_that_keep_the_path_inside_and_no_more_than_there_may_be() -> None:
-    models = {"lookup": LOOKUP, "score": SCORE}
-    found = replicas_at(graph(), models, 120.0, 3.0)
+    found = replicas_at(graph(), APART, 120.0, 3.0)
     # .6 s for the score; 1.5 x .4 / (1 - 2.4 / 4) = 1.5 s for the lookup with four, 3 s with three.
     assert found == {"lookup": 4, "score": 1}
-    assert replicas_at(graph(2), models, 120.0, 3.0) == {"lookup": 2, "score": 2}
-    assert replicas_at(graph(), models, 1.0, 3.0) == {"lookup": 1, "score": 1}
+    assert replicas_at(graph(2), APART, 120.0, 3.0) == {"lookup": 2, "score": 2}
+    assert replicas_at(graph(), APART, 1.0, 3.0) == {"lookup": 1, "score": 1}
 
 
 def test_static_peak_keeps_the_objective_and_static_mean_does_not() -> None:
@@ -129,3 +132,44 @@ def test_a_run_that_missed_its_objective_says_so_first() -> None:
         seconds=360.0,
     )
     assert verdict(late, 1.0, {}).startswith("Missed its objective: kept 0 %")
+
+
+def test_operators_of_one_query_share_its_fixed_part_and_wait_for_each_other() -> None:
+    """.5 s a batch, 20 ms on one of four replicas and 4 ms on one: 1.5 x .5 / (1 - 120 x .009)  never ends,
+    with five replicas 1.5 x .5 / (1 - 120 x .008) = 18.75 s."""
+    together = Station(operators=("lookup", "score"), fixed_s=0.5, tuple_s={"lookup": 0.02, "score": 0.004})
+    five = together.batches({"lookup": 5, "score": 1})
+    assert five.response_time_s(120.0, 1) == pytest.approx(18.75)
+    found = replicas_at(graph(), [together], 120.0, 3.0)
+    assert together.batches(found).response_time_s(120.0, 1) <= 3.0
+
+
+def test_the_fixed_part_of_a_query_is_what_none_of_its_operators_worked() -> None:
+    def seen(name: str, tuple_s: float) -> OperatorObservation:
+        return OperatorObservation(
+            operator=name,
+            at_s=5.0,
+            replicas=Replicas((1,)),
+            arrival_rate=20.0,
+            response_time_s=1.5,
+            utilisation=None,
+            service_time_s=tuple_s,
+            batch_s=0.5 + 20 * 0.024,
+            batch_tuples=20.0,
+        )
+
+    both = (seen("lookup", 0.02), seen("score", 0.004))
+    run = [
+        Interval(
+            seen=ApplicationObservation(
+                at_s=5.0 * number, response_time_s=1.5, operators=both, source_rate=20.0
+            ),
+            reasons=(),
+            changed=(),
+        )
+        for number in range(1, 20)
+    ]
+    fixed = would_have_done(graph(), run, TYPES, 5.0, (("lookup", "score"),))
+    assert fixed["static peak"].replicas == {"lookup": 1, "score": 1}
+    # The load of an interval comes in five parts: 20 tuples at a time, done before the next ones come.
+    assert fixed["static peak"].response_time_p50_s == pytest.approx(0.5 + 20 * 0.024)

@@ -12,8 +12,13 @@ def test_a_steady_rise_has_its_slope() -> None:
 
 
 def test_the_beginning_of_a_rise_counts_in_full() -> None:
-    """A line through all four would say 4.5 tuples/s per second."""
-    assert rise([(0.0, 30.0), (5.0, 30.0), (10.0, 30.0), (15.0, 75.0)]) == pytest.approx(9.0)
+    """A line through all four would say 4.1 tuples/s per second."""
+    assert rise([(0.0, 30.0), (5.0, 30.0), (10.0, 45.0), (15.0, 90.0)]) == pytest.approx(9.0)
+
+
+def test_a_jump_is_no_rise() -> None:
+    assert rise([(0.0, 30.0), (5.0, 30.0), (10.0, 30.0), (15.0, 150.0)]) == 0.0
+    assert rise([(0.0, 30.0), (5.0, 30.0), (10.0, 150.0), (15.0, 150.0)]) == 0.0
 
 
 @pytest.mark.parametrize(

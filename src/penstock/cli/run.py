@@ -133,13 +133,14 @@ def run(
         ),
     ] = 0.5,
     joined: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--joined/--apart",
-            help="Operators one after the other share a query where they can, each on executors of its own; "
-            "or every operator has a query, and a stream in files to the next.",
+            help="Operators one after the other share a query where they can, each on executors of its own: "
+            "less work for the machine. Or every operator has a query, and a stream in files to the next: "
+            "they work at the same time. If left out, as the application says.",
         ),
-    ] = False,
+    ] = None,
     protocol: Annotated[
         str,
         typer.Option(
@@ -181,6 +182,7 @@ def run(
     if ":" in name:
         policy_options.look_here()
     entry = load_application(name)
+    joined = entry.joined if joined is None else joined
     app = entry.on_spark(
         objective=Objective(response_time_s=entry.objective_s if slo is None else slo),
         max_replicas=max_replicas,
@@ -256,7 +258,9 @@ def _leave_results(
     results = out / "results"
     results.mkdir(parents=True, exist_ok=True)
     said = entry.results(live.app, live.work, results)
-    fixed = would_have_done(spec.application, live.intervals, spec.node_types, live.objective_s)
+    fixed = would_have_done(
+        spec.application, live.intervals, spec.node_types, live.objective_s, spec.together
+    )
     verdict = live_summary.verdict(summary, live.objective_s, fixed)
     write_whole(out / "report.html", page_of(live, summary, name, fixed))
     told = {**summary.as_json(), "verdict": verdict, "fixed": {n: asdict(one) for n, one in fixed.items()}}

@@ -7,10 +7,12 @@ calibrates: as many replicas as the peak of the load needs, or its mean, from th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
+from statistics import median
 from typing import NamedTuple
 
 from penstock.domain.application import Application
 from penstock.domain.infrastructure import NodeType
+from penstock.domain.observation import OperatorObservation
 from penstock.live.record import Interval
 from penstock.perf.micro_batch import Batch, MicroBatches, calibrated
 from penstock.runtimes.spark.measures import waits
@@ -27,6 +29,20 @@ class Moved(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """Operators that work on the same micro-batches, one after the other; a single one as a rule."""
+
+    operators: tuple[str, ...]
+    fixed_s: float
+    tuple_s: Mapping[str, float]  # of each operator, on one replica
+
+    def batches(self, replicas: Mapping[str, int]) -> MicroBatches:
+        """What they take with these replicas."""
+        each_s = sum(self.tuple_s[name] / replicas[name] for name in self.operators)
+        return MicroBatches(fixed_s=self.fixed_s, tuple_s=each_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
     """One number of replicas for every operator, and what came of it."""
 
@@ -38,17 +54,68 @@ class Fixed:
 
 
 def would_have_done(
-    graph: Application, intervals: Sequence[Interval], node_types: Sequence[NodeType], objective_s: float
+    graph: Application,
+    intervals: Sequence[Interval],
+    node_types: Sequence[NodeType],
+    objective_s: float,
+    together: Sequence[tuple[str, ...]] = (),
 ) -> dict[str, Fixed]:
     """For the peak of the load and for its mean; nothing where the run has not measured every operator."""
     models = models_of(intervals, node_types)
     rates = [interval.seen.source_rate for interval in intervals if interval.seen.source_rate is not None]
     if set(models) != {one.name for one in graph.operators} or not rates:
         return {}
+    stations = stations_of(graph, models, intervals, node_types, together)
     return {
-        name: _run(graph, models, replicas_at(graph, models, rate, objective_s), intervals, objective_s)
+        name: _run(graph, stations, replicas_at(graph, stations, rate, objective_s), intervals, objective_s)
         for name, rate in (("static peak", max(rates)), ("static mean", sum(rates) / len(rates)))
     }
+
+
+def stations_of(
+    graph: Application,
+    models: Mapping[str, MicroBatches],
+    intervals: Sequence[Interval],
+    node_types: Sequence[NodeType],
+    together: Sequence[tuple[str, ...]],
+) -> list[Station]:
+    """In the order of the graph."""
+    shared = {name: group for group in together for name in group}
+    groups = dict.fromkeys(shared.get(one.name, (one.name,)) for one in graph.in_order)
+    return [
+        Station(
+            operators=group,
+            fixed_s=models[group[0]].fixed_s
+            if len(group) == 1
+            else _fixed_s(group, models, intervals, node_types),
+            tuple_s={name: models[name].tuple_s for name in group},
+        )
+        for group in groups
+    ]
+
+
+def _fixed_s(
+    group: Sequence[str],
+    models: Mapping[str, MicroBatches],
+    intervals: Sequence[Interval],
+    node_types: Sequence[NodeType],
+) -> float:
+    """What a micro-batch of them all takes besides their work on tuples, as a rule."""
+    left: list[float] = []
+    for interval in intervals:
+        seen = [one for one in interval.seen.operators if one.operator in group]
+        lengths = [one.batch_s for one in seen if one.batch_s is not None and one.batch_tuples]
+        if len(lengths) == len(group):
+            work_s = sum(
+                models[one.operator].tuple_s * (one.batch_tuples or 0.0) / _speed(one, node_types)
+                for one in seen
+            )
+            left.append(max(lengths[0] - work_s, 0.0))
+    return median(left) if left else models[group[0]].fixed_s
+
+
+def _speed(one: OperatorObservation, node_types: Sequence[NodeType]) -> float:
+    return sum(n * kind.speedup for n, kind in zip(one.replicas.counts, node_types, strict=True))
 
 
 def models_of(intervals: Sequence[Interval], node_types: Sequence[NodeType]) -> dict[str, MicroBatches]:
@@ -58,28 +125,36 @@ def models_of(intervals: Sequence[Interval], node_types: Sequence[NodeType]) -> 
     for interval in intervals:
         for one in interval.seen.operators:
             if one.batch_s is not None and one.batch_tuples:
-                speed = sum(n * kind.speedup for n, kind in zip(one.replicas.counts, node_types, strict=True))
-                batches.setdefault(one.operator, []).append(Batch(one.batch_tuples, speed, one.batch_s))
+                batch = Batch(one.batch_tuples, _speed(one, node_types), one.batch_s)
+                batches.setdefault(one.operator, []).append(batch)
                 service.setdefault(one.operator, []).append(one.service_time_s)
     found = {name: calibrated(those, tuples_s=service[name]).model() for name, those in batches.items()}
     return {name: model for name, model in found.items() if model is not None}
 
 
 def replicas_at(
-    graph: Application, models: Mapping[str, MicroBatches], rate: float, objective_s: float
+    graph: Application, stations: Sequence[Station], rate: float, objective_s: float
 ) -> dict[str, int]:
     """Replicas that carry this load with some room, and the fewest more that are predicted to keep the
     slowest path inside, one by one where it helps most."""
+    tuple_s = {name: seconds for station in stations for name, seconds in station.tuple_s.items()}
     replicas = {
-        one.name: min(max(ceil(rate * models[one.name].tuple_s / STATIC_UTILISATION), 1), one.max_replicas)
+        one.name: min(max(ceil(rate * tuple_s[one.name] / STATIC_UTILISATION), 1), one.max_replicas)
         for one in graph.operators
     }
 
     def response_s(of: Mapping[str, int]) -> float:
         return max(
-            sum(models[name].response_time_s(rate, of[name]) for name in path if name in of)
+            sum(
+                station.batches(of).response_time_s(rate, 1)
+                for station in stations
+                if any(name in path for name in station.operators)
+            )
             for path in graph.paths
         )
+
+    def load(of: Mapping[str, int]) -> float:
+        return sum((tuple_s[name] * rate / count) ** 2 for name, count in of.items())
 
     while response_s(replicas) > objective_s:
         more = [
@@ -90,15 +165,11 @@ def replicas_at(
         if not more:
             break
         # Where several are overloaded, none helps alone: then the most loaded one.
-        replicas = min(more, key=lambda of: (response_s(of), _load(models, of, rate)))
+        replicas = min(more, key=lambda of: (response_s(of), load(of)))
     return replicas
 
 
-def _load(models: Mapping[str, MicroBatches], replicas: Mapping[str, int], rate: float) -> float:
-    return sum((models[name].tuple_s * rate / count) ** 2 for name, count in replicas.items())
-
-
-def through(model: MicroBatches, replicas: int, arriving: Sequence[Moved]) -> list[Moved]:
+def through(model: MicroBatches, arriving: Sequence[Moved]) -> list[Moved]:
     """One micro-batch after another, each with all that has come by the time it begins."""
     left: list[Moved] = []
     waiting = sorted(arriving)
@@ -109,7 +180,7 @@ def through(model: MicroBatches, replicas: int, arriving: Sequence[Moved]) -> li
         while last < len(waiting) and waiting[last].at_s <= begins_s:
             last += 1
         taken = waiting[next_one:last]
-        free_s = begins_s + model.fixed_s + model.tuple_s * sum(one.tuples for one in taken) / replicas
+        free_s = begins_s + model.fixed_s + model.tuple_s * sum(one.tuples for one in taken)
         left += [one._replace(at_s=free_s) for one in taken]
         next_one = last
     return left
@@ -117,7 +188,7 @@ def through(model: MicroBatches, replicas: int, arriving: Sequence[Moved]) -> li
 
 def _run(
     graph: Application,
-    models: Mapping[str, MicroBatches],
+    stations: Sequence[Station],
     replicas: Mapping[str, int],
     intervals: Sequence[Interval],
     objective_s: float,
@@ -132,9 +203,10 @@ def _run(
             at_s = begin_s + (part + 0.5) * step_s
             entering.append(Moved(at_s, at_s, (interval.seen.source_rate or 0.0) * step_s))
     streams: dict[str, list[Moved]] = {source.name: entering for source in graph.sources}
-    for one in graph.in_order:
-        arriving = [moved for origin in graph.upstream(one.name) for moved in streams[origin]]
-        streams[one.name] = through(models[one.name], replicas[one.name], arriving)
+    for station in stations:
+        first, last = station.operators[0], station.operators[-1]
+        arriving = [moved for origin in graph.upstream(first) for moved in streams[origin]]
+        streams[last] = through(station.batches(replicas), arriving)
     ended = [
         moved for sink in graph.sinks for origin in graph.upstream(sink.name) for moved in streams[origin]
     ]

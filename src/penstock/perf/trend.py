@@ -1,7 +1,8 @@
 """How fast a load rises, told from how much it varies by chance.
 
 Tuples that arrive independently of each other vary by the square root of their number, so the rates of
-two intervals of d seconds differ by chance by sqrt((x + y) / d). A rise counts from three times that on.
+two intervals of d seconds differ by chance by sqrt((x + y) / d). A rise counts from three times that on,
+and if it goes on for two intervals: a jump, or the burst of an operator that works off a backlog, is none.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,11 @@ Reading = tuple[float, float]  # (moment, tuples/s over the interval that ends t
 
 def rise(readings: Sequence[Reading]) -> float:
     """Tuples/s per second, from the earlier reading that shows the steepest rise; 0 where none does."""
-    if len(readings) < 2:
+    if len(readings) < 3:
         return 0.0
-    (before_s, _), (now_s, now) = readings[-2:]
+    (_, first), (before_s, second), (now_s, now) = readings[-3:]
     interval_s = now_s - before_s
-    if not interval_s > 0:
+    if not (interval_s > 0 and first < second < now):
         return 0.0
     slopes = [
         (now - then) / (now_s - then_s)

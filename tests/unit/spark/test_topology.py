@@ -110,3 +110,34 @@ def test_executors_find_operators_where_their_module_is() -> None:
 
 def here(frame: object) -> object:
     return frame
+
+
+def three(**of_last: Any) -> App:
+    made = App("three", objective=Objective(response_time_s=1))
+    first = made.operator("first", here, made.source("s", schema="v long"), max_replicas=2)
+    count = made.operator("count", here, first, max_replicas=2, stateful=True)
+    made.operator("last", here, count, **of_last)
+    return made
+
+
+def names(made: App, *, joined: bool = True) -> list[list[str]]:
+    return [[chain.name for chain in query.chains] for query in made.queries(joined=joined)]
+
+
+def test_chains_one_after_the_other_share_a_query() -> None:
+    assert names(three()) == [["first", "count", "last"]]
+    assert names(three(), joined=False) == [["first"], ["count"], ["last"]]
+    (query,) = three().queries(joined=True)
+    assert query.in_stream == 2
+    assert (query.inputs, query.output) == (("s",), "last")
+
+
+def test_what_cannot_share_a_query_has_its_own() -> None:
+    assert names(three(stateful=True)) == [["first", "count"], ["last"]]  # one state in a query
+    assert names(three(protocol=Method.PAUSE_AND_RESUME)) == [["first", "count"], ["last"]]
+    watched = three()
+    watched.sink("kept", StreamOf("first"))
+    assert names(watched) == [["first"], ["count", "last"]]
+    forked = three()
+    forked.operator("other", here, StreamOf("count"))
+    assert names(forked) == [["first", "count"], ["last"], ["other"]]

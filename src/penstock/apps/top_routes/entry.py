@@ -74,4 +74,5 @@ APPLICATION = AppEntry(
     published_objective_s=OBJECTIVE_S,
     delays_s={"globalRank": REFRESH_DELAY_S},
     bounds_s=_bounds_s,
+    joined=True,
 )

@@ -28,7 +28,7 @@ from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
 
 _TREND = 4  # intervals a rise is read from
-_MOST_RISE = 1.5  # of the load: a step is no trend
+_MOST_RISE = 1.5  # of the load, however steep
 
 
 class ObjectiveMemory(NamedTuple):
@@ -80,7 +80,7 @@ class ObjectiveFirst:
         memory = self._learned(memory, seen, rate)
         waiting = seen.backlog if is_measured(seen.backlog, finite=True) else 0.0
         # Tuples that stay no longer than they may are no backlog (Little's law).
-        backlog = max(waiting - rate * self._bound_s, 0.0)
+        backlog = max(waiting + self._growing(memory, seen, rate) - rate * self._bound_s, 0.0)
         rate = self._expected(memory, seen, rate)
         now, here = seen.replicas, seen.replicas.total
         wanted = self._wanted(memory, seen, rate, backlog)
@@ -111,11 +111,22 @@ class ObjectiveFirst:
             tuple_s = seen.service_time_s * speed / seen.replicas.total  # on a replica of speed 1
         return ObjectiveMemory(memory.batches.seen(batch, kept=self.kept, tuple_s=tuple_s), rates)
 
+    def _growing(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> float:
+        """Tuples that will wait in addition by the time that replicas asked for now are at work."""
+        model = memory.batches.model()
+        if model is None or model.tuple_s == 0:
+            return 0.0
+        served = self._speed(seen.replicas) / model.tuple_s
+        return max(rate - served, 0.0) * self._comes_within_s(seen)
+
+    def _comes_within_s(self, seen: OperatorObservation) -> float:
+        return seen.ready_s if is_measured(seen.ready_s, finite=True) else self.ready_s
+
     def _expected(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> float:
         """The load when replicas asked for after these can be at work, if it goes on rising as it does."""
         if len(memory.rates) < 2:
             return rate
-        ready_s = seen.ready_s if is_measured(seen.ready_s, finite=True) else self.ready_s
+        ready_s = self._comes_within_s(seen)
         interval_s = memory.rates[-1][0] - memory.rates[-2][0]
         # A rate is the mean of its interval. One change at a time: the next one follows when this is done.
         lasts_s = interval_s / 2 + max(ready_s, interval_s) + ready_s
