@@ -85,7 +85,7 @@ def controller_for(
     replicas: int = 1,
     interval_s: float = 5.0,
     warm_up_s: float = 15.0,
-    scale_in_window_s: float = 30.0,
+    scale_in_window_s: float = 20.0,
     max_cost: float | None = None,
     max_nodes: int | None = None,
     seed: int = 1,

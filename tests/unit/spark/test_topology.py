@@ -116,7 +116,7 @@ def three(**of_last: Any) -> App:
     made = App("three", objective=Objective(response_time_s=1))
     first = made.operator("first", here, made.source("s", schema="v long"), max_replicas=2)
     count = made.operator("count", here, first, max_replicas=2, stateful=True)
-    made.operator("last", here, count, **of_last)
+    made.sink("end", made.operator("last", here, count, **of_last))
     return made
 
 
@@ -139,5 +139,5 @@ def test_what_cannot_share_a_query_has_its_own() -> None:
     watched.sink("kept", StreamOf("first"))
     assert names(watched) == [["first"], ["count", "last"]]
     forked = three()
-    forked.operator("other", here, StreamOf("count"))
+    forked.sink("too", forked.operator("other", here, StreamOf("count")))
     assert names(forked) == [["first", "count"], ["last"], ["other"]]

@@ -28,6 +28,7 @@ from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
 
 _TREND = 4  # intervals a rise is read from
+_CALM = 1.1  # times the load, which a load that does not change stays below
 _MOST_RISE = 1.5  # of the load, however steep
 
 
@@ -84,9 +85,9 @@ class ObjectiveFirst:
         rate = self._expected(memory, seen, rate)
         now, here = seen.replicas, seen.replicas.total
         wanted = self._wanted(memory, seen, rate, backlog)
-        # Fewer only if that also holds with the margin once more: else the next interval undoes it.
-        if wanted < here and self._wanted(memory, seen, rate * (1 + self.margin), backlog) >= here:
-            return Hold(f"{here} replicas: fewer would leave no margin at {rate:.0f} t/s"), memory
+        if wanted < here:
+            # Only as few as would also do for a little more load: else the next interval undoes it.
+            wanted = min(self._wanted(memory, seen, rate * _CALM, backlog), here)
         if wanted == here:
             return Hold(f"{here} replicas: as needed at {rate:.0f} t/s"), memory
         behind = f" with {waiting:.0f} waiting" if backlog >= 1 else ""
