@@ -90,7 +90,7 @@ class ObjectiveFirst:
             wanted = min(self._wanted(memory, seen, rate * _CALM, backlog), here)
         if wanted == here:
             return Hold(f"{here} replicas: as needed at {rate:.0f} t/s"), memory
-        behind = f" with {waiting:.0f} waiting" if backlog >= 1 else ""
+        behind = f" and {backlog:.0f} to work off" if backlog >= 1 else ""
         return (
             Scale(
                 target=self._target(now, wanted),
