@@ -27,7 +27,7 @@ java: ## find Java 17 or newer, or install Debian's
 demo: setup ## run an application on Spark for six minutes, scaled as its load rises eightfold and falls; plots in out/demo
 	@sh tools/find-java.sh --install
 	@rm -rf out/demo
-	$(BIN)/penstock run lookups --load ramp --low 20 --high 160 --minutes 6 --interval 3 \
+	$(BIN)/penstock run lookups --load ramp --low 20 --high 160 --minutes 6 \
 	  --max-replicas 8 --out out/demo
 
 simulation: setup ## compare policies on a synthetic four-week trace, without Java: plots in out/simulation.html

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from penstock.control.safety_settings import SafetySettings
-from penstock.control.watch import READINGS, SafetyMemory, Track, noticed, plausible
+from penstock.control.watch import SafetyMemory, Track, noticed, plausible
 from penstock.domain.decision import Decision
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
@@ -140,9 +140,21 @@ def under_way(request: Request, view: View) -> Veto | None:
     name = view.one.operator
     if name in view.changed:
         return Veto(reason=f"operator '{name}' is changed by another request of this round")
-    if name in view.seen.reconfiguring:
+    if name in view.seen.reconfiguring and not _grows_further(request, view):
         return Veto(reason=f"the last change of operator '{name}' is not finished")
     return None
+
+
+def _grows_further(request: Request, view: View) -> bool:
+    """More replicas of an operator that is growing: more than will be there anyway, of every node type."""
+    coming = view.one.coming
+    if coming is None or not isinstance(request, ScaleOut):
+        return False
+    there = [now + later for now, later in zip(view.one.replicas.counts, coming, strict=True)]
+    asked = request.target.counts
+    return sum(asked) > sum(there) and all(
+        wanted >= known for wanted, known in zip(asked, there, strict=False)
+    )
 
 
 def overridden(request: Request, view: View) -> Veto | None:
@@ -187,8 +199,8 @@ def warming_up(request: Request, view: View) -> Veto | None:
 
 
 def _is_anticipated(request: Request, view: View) -> bool:
-    """More replicas for the load that arrives: wanted whatever is measured right after a change."""
-    return view.settings.anticipating and _adds(request, view)
+    """For the load that arrives: wanted whatever is measured right after a change."""
+    return view.settings.anticipating and not isinstance(request, Migrate)
 
 
 def catching_up(request: Request, view: View) -> Veto | None:
@@ -247,7 +259,9 @@ def full_host(request: Request, view: View) -> Veto | None:
         return None
     # A new replica may come to any of them: one that has room, or is not known well enough, is room.
     means = {host: sum(one.share for one in readings) / len(readings) for host, readings in hosts.items()}
-    if min(means.values()) < limit or any(len(readings) < READINGS for readings in hosts.values()):
+    if min(means.values()) < limit or any(
+        len(readings) < view.settings.host_readings for readings in hosts.values()
+    ):
         return None
     host = min(means, key=lambda name: means[name])
     for_s = hosts[host][-1].at_s - hosts[host][0].at_s + view.settings.interval_s

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import ceil, isfinite
 
 from penstock.domain.errors import InputError
 
 DAY_S = 86_400.0
 FULL_HOST = 0.95  # share of a host's CPU busy from which nothing is left for another replica
+READINGS = 3  # that count together: a single one is noise
+_HOST_S = 15.0  # of a host's CPU
 METRICS = (
     "arrival_rate",
     "response_time_s",
@@ -19,6 +21,7 @@ METRICS = (
     "skew",
     "computing",
 )
+NEEDED_METRICS = ("arrival_rate", "response_time_s", "utilisation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,7 @@ class SafetySettings:
     interval_s: float = 30.0  # between two observations
     min_replicas: Mapping[str, int] = field(default_factory=dict)  # by operator; 1 where not named
     max_replicas: Mapping[str, int] = field(default_factory=dict)  # by operator; no limit where not named
-    needed_metrics: tuple[str, ...] = ("arrival_rate", "response_time_s", "utilisation")
+    needed_metrics: tuple[str, ...] = NEEDED_METRICS
     stale_after_intervals: float = 3.0
     warm_up_s: float = 60.0  # after a change, and after the first observation
     # Whoever decides goes by the load that arrives, so a change need not be given time before replicas are
@@ -139,6 +142,11 @@ class SafetySettings:
     @property
     def stale_after_s(self) -> float:
         return self.stale_after_intervals * self.interval_s
+
+    @property
+    def host_readings(self) -> int:
+        """That count together: a few are noise, or a Java machine that starts."""
+        return max(READINGS, ceil(_HOST_S / self.interval_s))
 
 
 # A chain that watches and obeys orders but has no objections; `Controller(safety=None)` has no chain.

@@ -10,14 +10,13 @@ from math import inf, isnan
 from typing import Any
 
 from penstock.control.orders import Lift, Order, Override, Pause, Resume
-from penstock.control.safety_settings import METRICS, SafetySettings
+from penstock.control.safety_settings import METRICS, READINGS, SafetySettings
 from penstock.domain.decision import Decision, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Request, ScaleOut
 
 SATURATED = 0.95  # a measured utilisation above this only says "as busy as can be"
-READINGS = 3  # that count together: a single one is noise, or a Java machine that starts
 _RISE = 0.05  # of the load, above what it was over the intervals before
 _COMPUTES = 0.5  # CPU used or queued for, per second at work: less, and it mostly waits for others
 
@@ -158,7 +157,8 @@ def _followed_hosts(
     """Without those not heard of for a while: nobody knows how they are, or whether replicas are there."""
     hosts = dict(before)
     for host, share in (seen.host_loads or {}).items():
-        hosts[host] = (*hosts.get(host, ()), HostReading(at_s=seen.at_s, share=share))[-READINGS:]
+        readings = (*hosts.get(host, ()), HostReading(at_s=seen.at_s, share=share))
+        hosts[host] = readings[-settings.host_readings :]
     oldest_s = seen.at_s - READINGS * settings.interval_s
     return {host: readings for host, readings in hosts.items() if readings[-1].at_s > oldest_s}
 

@@ -16,7 +16,7 @@ from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 from penstock.live.fixed_replicas import STATIC_UTILISATION
 from penstock.live.run import LiveRun
-from penstock.live.settings import LiveSettings, controller_for
+from penstock.live.settings import INTERVAL_S, LiveSettings, controller_for
 from penstock.live.side_by_side import DYNAMIC_ALLOCATION, STATIC_MEAN, STATIC_PEAK
 from penstock.reconfigure.method import Method
 
@@ -29,7 +29,7 @@ def prepared(
     base: LiveSettings,
     slo_s: float | None,
     max_replicas: int,
-    interval_s: float = 5.0,
+    interval_s: float = INTERVAL_S,
 ) -> list[LiveRun]:
     """A run for each, none of them started: what cannot be run is reported before anything is."""
     return [

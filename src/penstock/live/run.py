@@ -20,7 +20,7 @@ from penstock.domain.errors import InputError
 from penstock.journal_file import JournalFile
 from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
 from penstock.live.forced import ForcedScaling
-from penstock.live.record import Interval, Summary, row, summary
+from penstock.live.record import Interval, Summary, response_of, row, summary
 from penstock.live.settings import LiveSettings
 from penstock.reconfigure.words import Record
 from penstock.runtimes.spark import class_archive
@@ -179,7 +179,7 @@ class LiveRun:
 
         def look_after() -> None:
             actuator.poll()
-            if not actuator.reconfiguring:
+            if not actuator.reconfiguring and self._is_calm():
                 nodes.refill()
             self._look_after(running, cluster, actuator, journal)
             if feeder.problem is not None:
@@ -204,6 +204,11 @@ class LiveRun:
             nodes.close()
             actuator.stop()
             running.stop()
+
+    def _is_calm(self) -> bool:
+        """A spare that starts takes CPU from replicas: not while they are behind."""
+        response_s = response_of(self.intervals[-1]) if self.intervals else None
+        return response_s is not None and response_s <= self.objective_s / 2
 
     @staticmethod
     def _begin(running: RunningApp, cluster: LocalCluster, own: SparksOwnNodes | None) -> None:

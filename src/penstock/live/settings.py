@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 
-from penstock.control.safety_settings import SafetySettings
+from penstock.control.safety_settings import NEEDED_METRICS, SafetySettings
 from penstock.control.spec import (
     GRANT_ALL,
     ControllerSpec,
@@ -23,6 +23,8 @@ from penstock.runtimes.spark.cluster import NodeKind
 from penstock.runtimes.spark.topology import App
 
 STANDARD = NodeKind(name="standard")
+INTERVAL_S = 2.0  # between two decisions: the longer, the more waits when the load jumps
+_STALE_S = 15.0  # a micro-batch may take long while replicas come
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ def controller_for(
     application_policy: Policy = GRANT_ALL,
     kinds: tuple[NodeKind, ...] = (STANDARD,),
     replicas: int = 1,
-    interval_s: float = 5.0,
+    interval_s: float = INTERVAL_S,
     warm_up_s: float = 15.0,
     scale_in_window_s: float = 20.0,
     max_cost: float | None = None,
@@ -109,6 +111,7 @@ def controller_for(
     together = tuple(tuple(one.name for one in query.chains) for query in queries if len(query.chains) > 1)
     # A manager that tunes starts with naive shares, as all do, and equal weights.
     tunes = above.entry(Level.APPLICATION).traits.tunes
+    anticipating = anticipates(below, above)
     return ControllerSpec(
         application=graph,
         objective=app.objective,
@@ -121,7 +124,10 @@ def controller_for(
         safety=SafetySettings(
             interval_s=interval_s,
             warm_up_s=warm_up_s,
-            anticipating=anticipates(below, above),
+            stale_after_intervals=max(_STALE_S / interval_s, 3.0),
+            anticipating=anticipating,
+            # Who anticipates needs the load alone, and knows itself whether that was measured.
+            needed_metrics=() if anticipating else NEEDED_METRICS,
             scale_in_window_s=scale_in_window_s,
             max_replicas={one.name: one.max_replicas for one in graph.operators},
             max_cost=max_cost,

@@ -97,17 +97,24 @@ class Calibration(NamedTuple):
     tuple_s: float | None = None
     fixed_s: float | None = None
 
-    def seen(self, batch: Batch, *, kept: float, tuple_s: float | None = None) -> "Calibration":
+    def seen(
+        self, batch: Batch, *, kept: float, tuple_s: float | None = None, disturbed: bool = False
+    ) -> "Calibration":
         """With one batch more; of what was known before, the share `kept` still counts.
 
-        `tuple_s` is the time per tuple as measured in this batch's tasks, on a replica of speed 1.
+        `tuple_s` is the time per tuple as measured in this batch's tasks, on a replica of speed 1. A batch
+        that something `disturbed`, such as a replica that starts beside it, may have taken longer for that.
         """
         work = batch.tuples / batch.speed
         least_s, fixed_s = self.tuple_s, self.fixed_s
         if tuple_s is not None:
-            least_s = tuple_s if least_s is None else min(tuple_s, least_s * _SLOWER)
+            # A batch that is nearly all fixed part says little of how long its few tuples take.
+            slower = _SLOWER if fixed_s is None or (least_s or 0.0) * work > _TELLS * fixed_s else 1.0
+            least_s = tuple_s if least_s is None else min(tuple_s, least_s * slower)
         if least_s is not None:
-            fixed_s = _moved(fixed_s, max(batch.seconds - least_s * work, 0.0))
+            sample_s = max(batch.seconds - least_s * work, 0.0)
+            if not (disturbed and fixed_s is not None and sample_s > fixed_s):
+                fixed_s = _moved(fixed_s, sample_s)
         return Calibration(
             kept * self.weight + 1.0,
             kept * self.work + work,
@@ -140,6 +147,7 @@ class Calibration(NamedTuple):
 
 _NEAR = 1.5  # times the fixed part: what is left to gain costs many replicas
 _TOLD_APART = 0.2  # standard deviation of the batches' work over its mean, from which a slope means something
+_TELLS = 0.5  # of the fixed part: work on tuples from which a batch tells how long one takes
 _SLOWER = 1.02  # how much longer a tuple may take than the least known, per batch
 _DOWN, _UP = 0.5, 0.2  # how far the fixed part follows a batch that took less, and one that took more
 

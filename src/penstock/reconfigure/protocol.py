@@ -6,7 +6,7 @@ Whoever carries the commands out (a runtime's actuator) reports what came of eac
 event; failures and the passing of time (`Elapsed`) are events too, and every event says when
 it happened. A change goes through these phases, those it does not need left out:
 
-    Growing     new nodes are acquired, all at once
+    Growing     new nodes are acquired, all at once; of a live change that only adds, more may follow
     Restating   pause-and-resume only: stop, copy the checkpoint, repartition the state, start
     Proving     the new replicas get their first tasks
     Shrinking   replicas leave, one after another, their nodes are released
@@ -122,6 +122,8 @@ def step(state: State, event: Event) -> Step:
     match state, event:
         case Settled(), Granted():
             return _begin(state, event)
+        case Growing() | Proving(), Granted() if grows_further(state) and _only_adds(event.change):
+            return _grow_further(state, event)
         case _, Granted():
             why = state.reason if isinstance(state, Stranded) else "another change is under way"
             return state, (_refused(state.fleet, event, why),)
@@ -147,6 +149,19 @@ def step(state: State, event: Event) -> Step:
             return _leave_again(state, event)
         case _:
             return state, ()
+
+
+def grows_further(state: State) -> bool:
+    """Whether more replicas may be asked for before the last change is done: it is live, and only adds."""
+    if not isinstance(state, Growing | Proving):
+        return False
+    live = state.fleet.setup.method is Method.LIVE
+    return live and _only_adds(state.job.change) and not state.job.repair
+
+
+def coming(state: State) -> tuple[int, ...]:
+    """Node types of the replicas that are waited for."""
+    return tuple(one.wanted.node_type for one in state.pending) if isinstance(state, Growing) else ()
 
 
 def outstanding(state: State) -> Commands:
@@ -284,6 +299,19 @@ def _acquire(pending: Pending) -> AcquireNode:
 
 
 def _grow(fleet: Fleet, job: Job, at_s: float) -> Step:
+    fleet, pending = _asked(fleet, job.change.add, at_s)
+    return _grown(Growing(fleet=fleet, job=job, pending=pending), at_s, tuple(map(_acquire, pending)))
+
+
+def _grow_further(state: Growing | Proving, event: Granted) -> Step:
+    fleet, more = _asked(state.fleet, event.change.add, event.at_s)
+    change = replace(state.job.change, add=(*state.job.change.add, *event.change.add))
+    waited_for = state.pending if isinstance(state, Growing) else ()
+    after = Growing(fleet=fleet, job=replace(state.job, change=change), pending=(*waited_for, *more))
+    return _grown(after, event.at_s, tuple(map(_acquire, more)))
+
+
+def _asked(fleet: Fleet, new: Sequence[NewReplica], at_s: float) -> tuple[Fleet, tuple[Pending, ...]]:
     pending = tuple(
         Pending(
             ticket=fleet.next_ticket + index,
@@ -291,10 +319,13 @@ def _grow(fleet: Fleet, job: Job, at_s: float) -> Step:
             attempt=1,
             deadline_s=at_s + fleet.setup.limits.acquire_s,
         )
-        for index, wanted in enumerate(job.change.add)
+        for index, wanted in enumerate(new)
     )
-    fleet = replace(fleet, next_ticket=fleet.next_ticket + len(pending))
-    return _grown(Growing(fleet=fleet, job=job, pending=pending), at_s, tuple(map(_acquire, pending)))
+    return replace(fleet, next_ticket=fleet.next_ticket + len(pending)), pending
+
+
+def _only_adds(change: Change) -> bool:
+    return not change.remove and change.partitions is None
 
 
 def _ready(state: Growing, event: NodeReady) -> Step:
@@ -349,8 +380,7 @@ def _grown(state: Growing, at_s: float, commands: Commands) -> Step:
     if state.pending:
         return state, commands
     fleet, job = state.fleet, state.job
-    only_adds = not job.change.remove and job.change.partitions is None
-    if job.failed_adds and not only_adds:
+    if job.failed_adds and not _only_adds(job.change):
         after, more = _undo(fleet, job, at_s)
     elif fleet.setup.method is Method.PAUSE_AND_RESUME and not job.repair and not job.failed_adds:
         after, more = _enter(fleet, job, Stage.STOPPING, at_s)

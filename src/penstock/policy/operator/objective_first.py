@@ -3,12 +3,14 @@
 How long a tuple will stay is predicted with the model of micro-batches (`perf/micro_batch.py`),
 learned from the batches of this very operator as they end; where an engine has none, such as the
 simulator, with the queueing model the operator is known by. What cannot be known, the next
-interval's load above all, is covered by a margin. A load that rises counts as what it will be by the
-time that the replicas asked for next can be at work: those asked for now have to do until then. What
-waits beyond what the bound allows counts as load until it is drained.
+interval's load above all, is covered by a margin. The load is what the sources bring, where that is
+known: what comes from an operator that works off a backlog is a burst. One that rises counts as what it
+will be by the time that the replicas asked for next can be at work: those asked for now have to do until
+then. What waits beyond what the bound allows counts as load until it is drained.
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -22,14 +24,22 @@ from penstock.perf.deployments import Deployments, handle_of
 from penstock.perf.micro_batch import Batch, Calibration
 from penstock.perf.operator import response_time
 from penstock.perf.queueing import QueueModel
-from penstock.perf.trend import rise
+from penstock.perf.trend import Trend, trend
 from penstock.policy.kernel import is_measured, unmeasured
 from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
 
-_TREND = 4  # intervals a rise is read from
+_TREND_S = 12.0  # that the load's level and rise are read from
+_LEAST_READINGS = 3  # however long ago
 _CALM = 1.1  # times the load, which a load that does not change stays below
 _MOST_RISE = 1.5  # of the load, however steep
+
+
+class Grown(NamedTuple):
+    """When replicas last came, or were on their way."""
+
+    replicas: int = 0
+    at_s: float = -inf
 
 
 class ObjectiveMemory(NamedTuple):
@@ -37,6 +47,7 @@ class ObjectiveMemory(NamedTuple):
 
     batches: Calibration = Calibration()
     rates: tuple[tuple[float, float], ...] = ()  # the latest (moment, tuples/s)
+    grown: Grown = Grown()
 
 
 @operator_policy("objective", has_bounds=True, anticipates=True)
@@ -75,21 +86,25 @@ class ObjectiveFirst:
     def decide(
         self, memory: ObjectiveMemory, seen: OperatorObservation, rng: Generator
     ) -> tuple[Decision, ObjectiveMemory]:
-        rate, missing = seen.arrival_rate, unmeasured(seen)
-        if missing or rate is None:
+        missing = self._missing(memory, seen)
+        if missing:
             return Hold(f"{', '.join(missing)} not measured"), memory
-        memory = self._learned(memory, seen, rate)
+        memory = self._learned(memory, seen)
+        load = trend(memory.rates)
         waiting = seen.backlog if is_measured(seen.backlog, finite=True) else 0.0
         # Tuples that stay no longer than they may are no backlog (Little's law).
-        backlog = max(waiting + self._growing(memory, seen, rate) - rate * self._bound_s, 0.0)
-        rate = self._expected(memory, seen, rate)
+        growing = self._growing(memory, seen, load.rate)
+        backlog = max(waiting + growing - load.rate * self._bound_s, 0.0)
+        rate = self._expected(memory, seen, load)
         now, here = seen.replicas, seen.replicas.total
+        coming = sum(seen.coming or ())
         wanted = self._wanted(memory, seen, rate, backlog)
         if wanted < here:
             # Only as few as would also do for a little more load: else the next interval undoes it.
             wanted = min(self._wanted(memory, seen, rate * _CALM, backlog), here)
-        if wanted == here:
-            return Hold(f"{here} replicas: as needed at {rate:.0f} t/s"), memory
+        if wanted == here or here < wanted <= here + coming:
+            more = f", {coming} more on their way" if coming else ""
+            return Hold(f"{here} replicas{more}: as needed at {rate:.0f} t/s"), memory
         behind = f" and {backlog:.0f} to work off" if backlog >= 1 else ""
         return (
             Scale(
@@ -101,16 +116,39 @@ class ObjectiveFirst:
             memory,
         )
 
-    def _learned(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> ObjectiveMemory:
-        rates = (*memory.rates, (seen.at_s, rate))[-_TREND:]
+    def _missing(self, memory: ObjectiveMemory, seen: OperatorObservation) -> list[str]:
+        """A load, as a rule. Before any batch has ended there is no other way to know an overload."""
+        if memory.batches.model() is None:
+            return unmeasured(seen)
+        return [] if self._rate(seen) is not None else ["arrival rate"]
+
+    @staticmethod
+    def _rate(seen: OperatorObservation) -> float | None:
+        known = (seen.offered_rate, seen.arrival_rate)
+        return next((rate for rate in known if is_measured(rate, finite=True)), None)
+
+    def _learned(self, memory: ObjectiveMemory, seen: OperatorObservation) -> ObjectiveMemory:
+        rates, rate = memory.rates, self._rate(seen)
+        if rate is not None:
+            # The time stands still while a batch lasts, what arrives does not.
+            before = [one for one in rates if one[0] < seen.at_s]
+            recent = [one for one in before if one[0] > seen.at_s - _TREND_S]
+            rates = (*max(recent, before[-_LEAST_READINGS:], key=len), (seen.at_s, rate))
         if not (is_measured(seen.batch_s, finite=True) and is_measured(seen.batch_tuples, finite=True)):
             return memory._replace(rates=rates)
-        speed = self._speed(seen.replicas)
-        batch = Batch(seen.batch_tuples, speed, seen.batch_s)
+        each = self._speed(seen.replicas) / seen.replicas.total
+        shared = seen.batch_replicas if is_measured(seen.batch_replicas, finite=True) else 0.0
+        batch = Batch(seen.batch_tuples, each * (shared or seen.replicas.total), seen.batch_s)
         tuple_s = None
         if is_measured(seen.service_time_s, finite=True):
-            tuple_s = seen.service_time_s * speed / seen.replicas.total  # on a replica of speed 1
-        return ObjectiveMemory(memory.batches.seen(batch, kept=self.kept, tuple_s=tuple_s), rates)
+            tuple_s = seen.service_time_s * each  # on a replica of speed 1
+        grown = memory.grown
+        if sum(seen.coming or ()) or seen.replicas.total > grown.replicas:
+            grown = Grown(seen.replicas.total, seen.at_s)
+        grown = grown._replace(replicas=seen.replicas.total)
+        disturbed = seen.at_s - grown.at_s <= self._comes_within_s(seen)
+        batches = memory.batches.seen(batch, kept=self.kept, tuple_s=tuple_s, disturbed=disturbed)
+        return ObjectiveMemory(batches, rates, grown)
 
     def _growing(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> float:
         """Tuples that will wait in addition by the time that replicas asked for now are at work."""
@@ -123,15 +161,14 @@ class ObjectiveFirst:
     def _comes_within_s(self, seen: OperatorObservation) -> float:
         return seen.ready_s if is_measured(seen.ready_s, finite=True) else self.ready_s
 
-    def _expected(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> float:
+    def _expected(self, memory: ObjectiveMemory, seen: OperatorObservation, load: Trend) -> float:
         """The load when replicas asked for after these can be at work, if it goes on rising as it does."""
-        if len(memory.rates) < 2:
-            return rate
-        ready_s = self._comes_within_s(seen)
-        interval_s = memory.rates[-1][0] - memory.rates[-2][0]
-        # A rate is the mean of its interval. One change at a time: the next one follows when this is done.
-        lasts_s = interval_s / 2 + max(ready_s, interval_s) + ready_s
-        return rate + min(rise(memory.rates) * lasts_s, _MOST_RISE * rate)
+        if load.rise <= 0:
+            return load.rate
+        interval_s, ready_s = memory.rates[-1][0] - memory.rates[-2][0], self._comes_within_s(seen)
+        # Where one change has to be done before the next, that comes as much later.
+        waits_s = interval_s if seen.coming is not None else max(ready_s, interval_s)
+        return load.rate + min(load.rise * (waits_s + ready_s), _MOST_RISE * load.rate)
 
     @property
     def _bound_s(self) -> float:

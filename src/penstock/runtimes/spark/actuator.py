@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.domain.request import Migrate, Verdict
 from penstock.java_errors import in_one_line
 from penstock.reconfigure.method import Method
-from penstock.reconfigure.protocol import change_of, outstanding, settled, step
+from penstock.reconfigure.protocol import change_of, coming, grows_further, outstanding, settled, step
 from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,
@@ -72,8 +72,10 @@ class _Hands:
     nodes: dict[str, Node] = field(default_factory=dict)  # by replica
     leaving: set[str] = field(default_factory=set)
     warm: set[str] = field(default_factory=set)  # replicas that have had a task, if only a trial
+    tried: set[str] = field(default_factory=set)  # replicas that a trial has begun for
     sharing: int = 0  # replicas the work is cut for
-    ready_s: float | None = None  # what the latest replicas took, from being granted to their first tuples
+    asked_s: dict[str, float] = field(default_factory=dict)  # when nodes were asked for, until they work
+    ready_s: float | None = None  # what the latest replica took, from being asked for to its first tuples
 
 
 class SparkActuator:
@@ -117,7 +119,8 @@ class SparkActuator:
             # A query that stops anyway gets as many state partitions as it will have replicas.
             pausing = fleet.setup.method is Method.PAUSE_AND_RESUME and fleet.partitions is not None
             partitions = request.target.total if pausing and not isinstance(request, Migrate) else None
-            change = change_of(request, fleet.replicas, partitions=partitions)
+            waited_for = [Replica(name="", node_type=kind) for kind in coming(hands.state)]
+            change = change_of(request, (*fleet.replicas, *waited_for), partitions=partitions)
             self._happened(request.operator, Granted(change=change, at_s=self._now()))
 
     @property
@@ -125,6 +128,14 @@ class SparkActuator:
         return tuple(
             name for name, hands in self._hands.items() if not isinstance(hands.state, Settled | Stranded)
         )
+
+    def coming(self, chain: str) -> tuple[int, ...] | None:
+        """Replicas of each type that were asked for and are not there yet, while more may be asked for."""
+        state = self._hands[chain].state
+        if not isinstance(state, Settled) and not grows_further(state):
+            return None
+        kinds = coming(state)
+        return tuple(kinds.count(kind) for kind in range(len(self._kinds)))
 
     @property
     def restating(self) -> tuple[str, ...]:
@@ -181,9 +192,8 @@ class SparkActuator:
                 hands.nodes[node.name] = node
                 if self._nodes.is_warm(node):
                     hands.warm.add(node.name)
-                else:
-                    self._try_out(hands, there)
                 events.append(NodeReady(ticket=ticket, replica=self._replica(node), at_s=now))
+        self._try_out(hands, there)
         for replica, node in list(hands.nodes.items()):
             executor = there.get(node.name)
             if replica in hands.leaving and executor is None:
@@ -193,6 +203,8 @@ class SparkActuator:
             elif executor is not None and executor.tasks:
                 hands.warm.add(replica)
                 if self._running.served(self._name_of(hands), executor.id):
+                    if replica in hands.asked_s:
+                        hands.ready_s = now - hands.asked_s.pop(replica)
                     events.append(FirstTaskSeen(replica=replica, at_s=now))
         return events
 
@@ -229,13 +241,12 @@ class SparkActuator:
                 hands.leaving.add(command.replica)
                 self._nodes.drain(hands.nodes[command.replica])
             case ReleaseNode():
-                hands.leaving.discard(command.replica)
+                for known in (hands.leaving, hands.warm, hands.tried):
+                    known.discard(command.replica)
+                hands.asked_s.pop(command.replica, None)
                 self._give_back(hands.nodes.pop(command.replica, None))
             case Report():
-                record = command.record
-                if record.first_task_at_s is not None:
-                    hands.ready_s = record.first_task_at_s - record.granted_at_s
-                self._ended(record)
+                self._ended(command.record)
             case StopQuery() | CopyCheckpoint() | RepartitionState() | RestoreCheckpoint() | StartQuery():
                 self._slow.submit(self._slowly, name, command)
 
@@ -243,13 +254,19 @@ class SparkActuator:
         if command.ticket in hands.tickets:
             return
         try:
-            kind = self._kinds[command.node_type]
-            hands.tickets[command.ticket] = self._nodes.acquire(name, kind)
+            node = self._nodes.acquire(name, self._kinds[command.node_type])
+            hands.tickets[command.ticket] = node
+            hands.asked_s[node.name] = self._now()
         except Exception as problem:  # whatever a provider raises, the protocol decides what to do about it
             self._events.put((name, Failed(command=command, reason=str(problem), at_s=self._now())))
 
     def _try_out(self, hands: _Hands, there: Mapping[str, Executor | None]) -> None:
-        """Beside everything else: a trial that hangs keeps nobody from stopping."""
+        """What has come since the last look, all at once. Beside everything else: a trial that hangs keeps
+        nobody from stopping."""
+        new = hands.nodes.keys() - hands.warm - hands.tried - hands.leaving
+        if not new:
+            return
+        hands.tried |= new
         name, executors = self._name_of(hands), len(hands.nodes)
         warm = frozenset(found.id for one in hands.warm if (found := there.get(one)) is not None)
 

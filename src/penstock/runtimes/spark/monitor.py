@@ -15,6 +15,8 @@ from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import Batch
 from penstock.runtimes.spark.topology import Chain
 
+_KEPT = 0.9  # of what is known of selectivities, per micro-batch
+
 
 @dataclass
 class _Lumps:
@@ -22,11 +24,16 @@ class _Lumps:
 
     last_s: float | None = None  # when the latest came
 
+    def since(self, at_s: float) -> float | None:
+        """How long before one that comes now the latest came; None before the first."""
+        before_s, self.last_s = self.last_s, at_s
+        return None if before_s is None else at_s - before_s
+
     def rate(self, tuples: int, at_s: float, took_s: float, interval_s: float) -> float:
         """Of a lump that comes now: spread over the time since the one before it, which may be longer than
         an interval. After a time without work, what comes has not been gathering all that time."""
-        before_s, self.last_s = self.last_s, at_s
-        spread_s = interval_s if before_s is None else at_s - before_s
+        since_s = self.since(at_s)
+        spread_s = interval_s if since_s is None else since_s
         return tuples / min(max(spread_s, took_s), max(interval_s, 2 * took_s))
 
 
@@ -37,6 +44,22 @@ class _Seen:
     next_batch: int
     waiting: dict[int, Batch] = field(default_factory=dict)
     lumps: _Lumps = field(default_factory=_Lumps)
+
+
+@dataclass
+class _PassedOn:
+    """Tuples that leave a chain for each that comes in, later micro-batches counting more."""
+
+    came: float = 0.0
+    left: float = 0.0
+
+    def batch(self, tuples_in: int, tuples_out: int) -> None:
+        self.came = _KEPT * self.came + tuples_in
+        self.left = _KEPT * self.left + tuples_out
+
+    @property
+    def share(self) -> float | None:
+        return self.left / self.came if self.came else None
 
 
 class _Arrived(NamedTuple):
@@ -56,7 +79,10 @@ class Replicated(Protocol):
         """Where the chain's replicas run, one each."""
 
     def ready_s(self, chain: str) -> float | None:
-        """How long the chain's latest replicas took to come and work."""
+        """How long the chain's latest replica took to come and work."""
+
+    def coming(self, chain: str) -> tuple[int, ...] | None:
+        """Replicas of each type asked for and not there yet; None where no more can be asked for."""
 
     @property
     def reconfiguring(self) -> tuple[str, ...]:
@@ -88,6 +114,7 @@ class SparkMonitor:
         }
         self._tuples_each = dict.fromkeys(running.chains, 1.0)
         self._inside = {name: _Lumps() for name in running.chains}  # of chains within a query
+        self._passed_on = {name: _PassedOn() for name in running.chains}
         self._streams = {
             stream: _Seen(next_batch=running.log(stream).needs(MONITOR))
             for stream in {stream for query in running.plan.values() for stream in query.inputs}
@@ -102,8 +129,11 @@ class SparkMonitor:
             self._reached[report.chain].update(report.reached)
         new = {stream: self._new_batches(stream) for stream in self._streams}
         arrived = {stream: self._arrived(stream, new[stream], interval_s, reports) for stream in new}
+        offered = self._offered(arrived, reports)
         operators = tuple(
-            self._operator(chain, now_s, interval_s, arrived, reports, there)
+            self._operator(chain, now_s, interval_s, arrived, reports, there)._replace(
+                offered_rate=offered[chain.name]
+            )
             for chain in self._running.chains.values()
         )
         self._last_s = now_s
@@ -167,7 +197,11 @@ class SparkMonitor:
             return _Arrived(tuples, None)
         before = next((one for one in self._running.chains.values() if one.output == stream), None)
         if before is None:
-            return _Arrived(tuples, tuples / interval_s)
+            # A feeder brings a few tuples at a time: counted from one time to the other.
+            lumps = self._streams[stream].lumps
+            spread_s = lumps.since(new[-1].published_at_s) if new else None
+            at_most_s, at_least_s = 2 * interval_s, interval_s / 2
+            return _Arrived(tuples, tuples / min(max(spread_s or interval_s, at_least_s), at_most_s))
         if not tuples:
             return _Arrived(0, self._nothing_from(before))
         lumps, took_s = self._streams[stream].lumps, _longest_s(reports, before)
@@ -186,6 +220,21 @@ class SparkMonitor:
     def _nothing_from(self, chain: Chain) -> float | None:
         """Nothing came of it: it has nothing to do, or is in the middle of a micro-batch."""
         return None if any(batch.tuples for batch in self._waiting(chain)) else 0.0
+
+    def _offered(
+        self, arrived: Mapping[str, _Arrived], reports: Sequence[BatchReport]
+    ) -> dict[str, float | None]:
+        """What reaches every chain in the long run at the sources' present load: a source's rate passes from
+        chain to chain, times what each passes on of a tuple."""
+        for report in reports:
+            self._passed_on[report.chain].batch(report.tuples_in, report.tuples_out)
+        rates = {source: arrived[source].rate for source in self._running.app.sources if source in arrived}
+        offered: dict[str, float | None] = {}
+        for name, chain in self._running.chains.items():
+            offered[name] = rate = _sum([rates.get(stream) for stream in chain.inputs])
+            share = self._passed_on[name].share
+            rates[chain.output] = None if rate is None or share is None else rate * share
+        return offered
 
     def _operator(
         self,
@@ -239,11 +288,13 @@ class SparkMonitor:
             service_variance_s2=served.variance_s2,
             backlog=self._per_tuple(chain, reports) * sum(batch.tuples for batch in waiting),
             selectivity=_selectivity(mine),
-            skew=skew(loads),
+            skew=skew([load for load in loads or () if load]),  # a new replica has had nothing yet
             utilisation_by_replica=loads,
             batch_s=_mean([report.ended_s - report.began_s for report in mine]),
             batch_tuples=_mean([report.tuples_in for report in mine]),
+            batch_replicas=_mean([_sharing(report) for report in mine if report.tuples_in]),
             ready_s=self._actuator.ready_s(chain.name),
+            coming=self._actuator.coming(chain.name),
             computing=self._cpu_use[chain.name].over(
                 [entry for report in mine for entry in report.entries],
                 [task for report in mine for task in report.tasks],
@@ -281,6 +332,11 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def _sharing(report: BatchReport) -> int:
+    """Executors that had a task of a micro-batch."""
+    return len({one.executor for one in report.entries} | {one.executor for one in report.tasks})
 
 
 def _longest_s(reports: Sequence[BatchReport], chain: Chain) -> float:

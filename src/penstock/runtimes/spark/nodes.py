@@ -5,6 +5,7 @@ room. Where types differ, workers are started one by one, each with the tag of o
 resource: Spark puts that chain's executor on it, and no other.
 """
 
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +58,9 @@ def nodes_for(
     allocation = Allocation(spark)
     chains = running.chains.values()
     if len(kinds) == 1:
-        return ProfileNodes(spark, allocation, running.profiles, kinds[0])
+        # On one machine, executors that all start at once are all late.
+        at_once = os.cpu_count() if cluster.master is None else None
+        return ProfileNodes(spark, allocation, running.profiles, kinds[0], at_once=at_once)
     for chain in chains:  # there are as many as there are workers for them
         allocation.ask(allocation.add(known_profile(running.profiles, chain.name)), chain.max_replicas)
     allocation.ask(0, 1)
@@ -73,8 +76,11 @@ class ProfileNodes:
         allocation: Allocation,
         profiles: Mapping[str, "ResourceProfile | None"],
         kind: NodeKind,
+        *,
+        at_once: int | None = None,
     ) -> None:
-        self._spark, self._allocation, self._kind = spark, allocation, kind
+        """At most so many start `at_once`, from being asked for to the end of their first task."""
+        self._spark, self._allocation, self._kind, self._at_once = spark, allocation, kind, at_once
         self._profiles = {chain: allocation.add(known_profile(profiles, chain)) for chain in profiles}
         self._held: dict[str, _Held] = {}  # in the order they were asked for
         self._started = 0
@@ -86,7 +92,7 @@ class ProfileNodes:
             self._started += 1
             node = Node(name=f"{chain}-{self._started}", chain=chain, kind=kind)
             self._held[node.name] = _Held(node)
-            self._ask(chain)
+            self._start_some()
         return node
 
     def drain(self, node: Node) -> None:
@@ -121,21 +127,34 @@ class ProfileNodes:
                     found[name] = None
                 elif held.executor in there:
                     found[name] = there[held.executor]
+                    held.started = held.started or there[held.executor].tasks > 0
+            self._start_some()
             return found
 
     def is_warm(self, node: Node) -> bool:
         return False
 
+    def _start_some(self) -> None:
+        """As many as may start now, in the order they were acquired."""
+        starting = sum(1 for one in self._held.values() if one.asked and not one.started)
+        for held in list(self._held.values()):
+            if not held.asked and (self._at_once is None or starting < self._at_once):
+                held.asked = True
+                starting += 1
+                self._ask(held.node.chain)
+
     def _ask(self, chain: str) -> None:
         """One that died is among those wanted until it is released: Spark replaces it by itself."""
-        wanted = sum(1 for one in self._held.values() if one.node.chain == chain and not one.leaving)
-        self._allocation.ask(self._profiles[chain], wanted)
+        mine = [one for one in self._held.values() if one.node.chain == chain]
+        self._allocation.ask(self._profiles[chain], sum(1 for one in mine if one.asked and not one.leaving))
 
 
 @dataclass
 class _Held:
     node: Node
+    asked: bool = False  # Spark for its executor
     executor: str | None = None
+    started: bool = False  # its executor has done something
     leaving: bool = False
 
 

@@ -50,6 +50,9 @@ WRITER = "writer"
 _TRIAL = "trial-"
 _GROUPS = 4  # of tuples that came between two micro-batches of a source
 _TRIED = 10  # tuples for an executor that has never had any
+_OF_OBJECTIVE = 0.25  # of the response time: what a micro-batch may work on tuples
+_OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
+_ANOTHER = 0.2  # share by which a limit has to differ to be written down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +141,8 @@ class RunningApp:
             shutil.rmtree(left, ignore_errors=True)
         self._served: dict[str, set[str]] = {name: set() for name in self.chains}
         self._parts: dict[str, int] = {}  # of chains that are worked on batch by batch
+        self._objective_s = min(app.objective.for_path(path) for path in app.graph().paths)
+        self._each: dict[str, int] = {}  # of queries: tuples for one replica in a micro-batch at most
         self._took_in: dict[str, _TakenIn] = {}  # the latest of every source that Spark reads itself
 
     def log(self, stream: str) -> StreamLog:
@@ -478,15 +483,17 @@ class RunningApp:
             if published is None:
                 origins = ()
         tuples_in = sum(one.tuples for one in inputs)
+        began, stages = began_s(self.checkpoint(query.name), epoch), []
         for chain in query.chains:
             before, mine = entries(self._entry(chain.name)), tasks[chain.name]
             self._served[chain.name] |= {one.executor for one in before} | {one.executor for one in mine}
+            stages += [stage for stage in (before, mine) if stage]
             tuples_out = sum(task.tuples for task in mine)
             self.measurements.add(
                 BatchReport(
                     chain=chain.name,
                     epoch=epoch,
-                    began_s=began_s(self.checkpoint(query.name), epoch),
+                    began_s=began,
                     ended_s=now,
                     tuples_in=tuples_in,
                     tuples_out=tuples_out,
@@ -498,11 +505,33 @@ class RunningApp:
                 )
             )
             tuples_in = tuples_out
+        self._limit(query, stages, sum(one.tuples for one in inputs), now - began)
         if published is not None and query.output in self.app.writers:
             log.passed(WRITER, published.number + 1)
         with self._clean_lock:  # several chains may read the same stream
             for stream in (*query.inputs, query.output):
                 self.log(stream).clean()
+
+    def _limit(
+        self, query: Query, stages: Sequence[Sequence[EntryReport | TaskReport]], tuples: int, took_s: float
+    ) -> None:
+        """How much the next micro-batches take at most, from how long this one worked.
+
+        New replicas have no part in a micro-batch that has begun: where much has to be worked off, one
+        with all of it would keep them waiting.
+        """
+        work_s = sum(busiest_s(stage) for stage in stages)
+        fixed_s = max(took_s - work_s, 0.0)
+        if not tuples or work_s < fixed_s:  # too little to tell
+            return
+        most_s = max(_OF_OBJECTIVE * self._objective_s, _OF_FIXED * fixed_s)
+        first = query.chains[0].name
+        shared = len({one.executor for one in stages[0]})
+        each = max(int(tuples / shared * most_s / work_s), 1)
+        known = self._each.get(first)
+        if known is None or abs(each - known) > _ANOTHER * known:
+            self._each[first] = each
+            self._change_intake(first, lambda intake: replace(intake, each=each))
 
     def _write(self, stream: str, files: Sequence[LogFile], epoch: int) -> None:
         paths = [str(self.log(stream).data_file(file.name)) for file in files]
@@ -514,6 +543,14 @@ class RunningApp:
         """Whether a finite stream has been read to its end."""
         last = self.log(stream).last()
         return last is not None and last.final and reached > last.number
+
+
+def busiest_s(stage: Sequence[EntryReport | TaskReport]) -> float:
+    """How long the executor worked that had most of a stage."""
+    busy: dict[str, float] = {}
+    for one in stage:
+        busy[one.executor] = busy.get(one.executor, 0.0) + one.busy_s
+    return max(busy.values(), default=0.0)
 
 
 def evenly(tuples: int, first_s: float, last_s: float) -> Origins:

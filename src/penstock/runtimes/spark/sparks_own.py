@@ -74,3 +74,6 @@ class SparksOwnNodes:
 
     def ready_s(self, chain: str) -> float | None:
         return None
+
+    def coming(self, chain: str) -> tuple[int, ...] | None:
+        return None

@@ -85,6 +85,15 @@ class StreamLog:
     def batches(self, start: int, end: int) -> list[Batch]:
         return [self.batch(number) for number in range(start, end)]
 
+    def end_of(self, start: int, end: int, *, tuples: int) -> int:
+        """Where to end, so that batches from `start` on have no more than so many tuples; after one of
+        them at least, and at `end` at the latest."""
+        for number in range(start, end):
+            tuples -= self.batch(number).tuples
+            if tuples < 0:
+                return max(number, start + 1)
+        return end
+
     def last(self) -> Batch | None:
         numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
         return self.batch(max(numbers)) if numbers else None
