@@ -93,7 +93,7 @@ def _replay_trips(
             _settle(run)
             for chain in run.chains.values():  # beside the stream: nothing of it may show
                 with ThreadPoolExecutor(1) as beside:
-                    beside.submit(run._try_out, chain, executors=2).result()
+                    beside.submit(run.warm, chain.name, 2).result()
             run.stop()
         else:
             feed.append(trips.end(last, entered_s=now), entered_at_s=now, final=True)

@@ -59,15 +59,16 @@ class MicroBatches:
         """The fewest replicas of this speed within the bound, at work for the share `busiest` of their
         time at the most; `most` where not even they are.
 
-        A backlog that is to be gone after `drain_s` comes on top of the load. More replicas do nothing
-        about the fixed part of a batch: where that alone is near the bound or beyond it, as many as
-        bring batches within half as much again.
+        A backlog that is to be gone after `drain_s` comes on top of the load, but while it lasts nothing
+        has to be kept free. More replicas do nothing about the fixed part of a batch: where that alone is
+        near the bound or beyond it, as many as bring batches within half as much again.
         """
         load = rate + (backlog / drain_s if backlog > 0 else 0.0)
         within_s = max(bound_s, _NEAR * self.response_time_s(0.0, speed))
         for replicas in range(1, most + 1):
             total = replicas * speed
-            if self.tuple_s * load <= busiest * total and self.response_time_s(load, total) <= within_s:
+            calm = self.tuple_s * rate <= busiest * total and self.response_time_s(rate, total) <= within_s
+            if calm and self.tuple_s * load <= max(busiest, _DRAINING) * total:
                 return replicas
         return most
 
@@ -145,6 +146,7 @@ class Calibration(NamedTuple):
         return MicroBatches(fixed_s=seconds - slope * work, tuple_s=slope, trigger_s=trigger_s)
 
 
+_DRAINING = 0.9  # share of the replicas' time, while a backlog is worked off
 _NEAR = 1.5  # times the fixed part: what is left to gain costs many replicas
 _TOLD_APART = 0.2  # standard deviation of the batches' work over its mean, from which a slope means something
 _TELLS = 0.5  # of the fixed part: work on tuples from which a batch tells how long one takes

@@ -75,8 +75,8 @@ class Running:
     def log(self, stream: str) -> Any:
         return SimpleNamespace(last=lambda: None if stream in self.empty else "a batch")
 
-    def warm(self, name: str, executors: int, warm: frozenset[str]) -> None:
-        self.warmed.append((name, executors, warm))
+    def warm(self, name: str, executors: int, cold: frozenset[str]) -> None:
+        self.warmed.append((name, executors, cold))
         assert self.may_warm.wait(10)
         if self.broken:
             raise RuntimeError("the executor died")

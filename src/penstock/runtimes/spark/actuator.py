@@ -93,6 +93,7 @@ class SparkActuator:
         self._running, self._spark, self._nodes = running, spark, nodes
         self._kinds, self._ended = list(node_types), ended
         self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
+        self._tried: queue.Queue[tuple[str, set[str]]] = queue.Queue()  # chain, replicas that had a trial
         self._slow = ThreadPoolExecutor(
             max_workers=max(len(running.chains), 1), thread_name_prefix="actuator"
         )
@@ -169,6 +170,9 @@ class SparkActuator:
         while not self._events.empty():
             name, event = self._events.get()
             self._happened(name, event)
+        while not self._tried.empty():
+            name, replicas = self._tried.get()
+            self._hands[name].warm |= replicas & self._hands[name].nodes.keys()
         there = self._nodes.executors()
         for name, hands in self._hands.items():
             for event in self._noticed(hands, there):
@@ -200,12 +204,11 @@ class SparkActuator:
                 events.append(Left(replica=replica, at_s=now))
             elif replica not in hands.leaving and node.name not in there:
                 events.append(Lost(replica=replica, at_s=now))
-            elif executor is not None and executor.tasks:
+            elif executor is not None and self._running.served(self._name_of(hands), executor.id):
                 hands.warm.add(replica)
-                if self._running.served(self._name_of(hands), executor.id):
-                    if replica in hands.asked_s:
-                        hands.ready_s = now - hands.asked_s.pop(replica)
-                    events.append(FirstTaskSeen(replica=replica, at_s=now))
+                if replica in hands.asked_s:
+                    hands.ready_s = now - hands.asked_s.pop(replica)
+                events.append(FirstTaskSeen(replica=replica, at_s=now))
         return events
 
     def _waiting_for(self, hands: _Hands, ticket: int) -> Command | None:
@@ -268,11 +271,12 @@ class SparkActuator:
             return
         hands.tried |= new
         name, executors = self._name_of(hands), len(hands.nodes)
-        warm = frozenset(found.id for one in hands.warm if (found := there.get(one)) is not None)
+        cold = frozenset(found.id for one in new if (found := there.get(one)) is not None)
 
         def tried() -> None:
             with suppress(Exception):  # a replica that was not tried out has a slow first task, no more
-                self._running.warm(name, executors, warm)
+                self._running.warm(name, executors, cold)
+            self._tried.put((name, new))
 
         threading.Thread(target=tried, name=f"trial-{name}", daemon=True).start()
 

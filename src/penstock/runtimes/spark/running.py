@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
@@ -35,8 +35,10 @@ from penstock.runtimes.spark.taps import (
     held_until,
     inner_tap,
     inner_tasks,
+    let_go,
     python_started,
     report_of,
+    started,
     trial_tap,
 )
 from penstock.runtimes.spark.topology import App, Chain, Query
@@ -50,6 +52,8 @@ WRITER = "writer"
 _TRIAL = "trial-"
 _GROUPS = 4  # of tuples that came between two micro-batches of a source
 _TRIED = 10  # tuples for an executor that has never had any
+_STARTS = 20  # of Python on a new executor, a second apart
+_LOOK_S = 0.02
 _OF_OBJECTIVE = 0.25  # of the response time: what a micro-batch may work on tuples
 _OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
 _ANOTHER = 0.2  # share by which a limit has to differ to be written down
@@ -91,6 +95,14 @@ class Measurements:
         with self._lock:
             taken, self._reports = self._reports, []
         return taken
+
+
+class _Trial(NamedTuple):
+    """Work of a chain on a few tuples, not begun yet."""
+
+    first: str  # chain of its query, which takes the query's input in
+    executors: int  # that are to try it
+    planned: "DataFrame"
 
 
 class _TakenIn(NamedTuple):
@@ -166,7 +178,7 @@ class RunningApp:
 
         def warmed(name: str) -> None:
             try:
-                self.warm(name, 1, frozenset())
+                self.warm(name, 1)
             except Exception as problem:  # whatever Spark raises: reported below, in the thread that waits
                 problems[name] = in_one_line(problem)
 
@@ -185,27 +197,74 @@ class RunningApp:
             if name in problems:
                 raise ClusterError(f"the executor for '{name}' does not work: {problems[name]}")
 
-    def warm(self, name: str, executors: int, warm: frozenset[str]) -> None:
-        """Let the cold ones among a chain's executors try its work on a few tuples, whose results go nowhere.
+    def warm(self, name: str, executors: int, cold: frozenset[str] | None = None) -> None:
+        """Let the cold ones among a chain's executors (or all) try its work on a few tuples, whose results go
+        nowhere.
 
-        The first task of a new executor takes seconds; a micro-batch would wait for it. So Python is
-        started there at once, by a job that takes no planning, and the trial is in line behind it before
-        the next micro-batch is.
+        The first task of a new executor takes seconds, and a micro-batch would wait for it. So its Python
+        is started at once, by a job that takes no planning and holds it until the trial is planned. While
+        one job follows the other no micro-batch begins: it would be given to whoever is free.
         """
+        with tempfile.TemporaryDirectory(dir=self.work, prefix=_TRIAL) as folder:
+            place = Path(folder)
+
+            def start_python() -> threading.Thread:
+                return self._in_background(lambda: self._start_python(name, executors, cold, place))
+
+            held = [start_python()]
+            try:
+                # Before the first tuples there is nothing to try; then at least Python is started.
+                with suppress(Exception):
+                    trial = self._trial(name, executors, cold, place)
+                    for _ in range(_STARTS):
+                        if self.profiles[name] is None or _is_soon(lambda: started(place) >= trial.executors):
+                            break
+                        # One that has just come takes no tasks yet, and the warm ones have done them all.
+                        held.append(start_python())
+                    self._try_out(trial, held, place)
+            finally:
+                let_go(place)
+                for thread in held:
+                    thread.join()
+
+    @staticmethod
+    def _in_background(work: Callable[[], object]) -> threading.Thread:
+        def done() -> None:
+            with suppress(Exception):  # Spark stops meanwhile, for one; then nobody needs it any more
+                work()
+
+        thread = threading.Thread(target=done, daemon=True)
+        thread.start()
+        return thread
+
+    def _start_python(self, name: str, executors: int, cold: frozenset[str] | None, place: Path) -> None:
         profile = self.profiles[name]
         if profile is not None:
-            start = self.spark.sparkContext.parallelize(range(executors), executors).withResources(profile)
+            tasks = self.spark.sparkContext.parallelize(range(executors), executors).withResources(profile)
+            tasks.foreachPartition(python_started(cold, str(place)))
 
-            def started() -> None:
-                with suppress(Exception):  # Spark stops meanwhile, for one; then nobody needs it any more
-                    start.foreachPartition(python_started(warm))
+    def _try_out(self, trial: "_Trial", held: Sequence[threading.Thread], place: Path) -> None:
+        self._change_intake(trial.first, lambda intake: replace(intake, trial=True))
+        try:
+            let_go(place)
+            for thread in held:
+                thread.join()
+            tried = self._in_background(lambda: self._run(trial, place.name))
+            # Once one of its tasks is given out, every executor that was free has one.
+            _is_soon(lambda: not tried.is_alive() or self._is_given_out(place.name))
+        finally:
+            self._change_intake(trial.first, lambda intake: replace(intake, trial=False))
+        tried.join()
 
-            held = threading.Thread(target=started, daemon=True)
-            held.start()
-        with suppress(Exception):  # before the first tuples, for one; then at least Python is started
-            self._try_out(self.chains[name], executors, warm)
-        if profile is not None:
-            held.join()
+    def _run(self, trial: "_Trial", group: str) -> None:
+        self.spark.sparkContext.setJobGroup(group, "a trial")
+        trial.planned.collect()
+
+    def _is_given_out(self, group: str) -> bool:
+        tracker = self.spark.sparkContext.statusTracker()
+        jobs = [job for number in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(number))]
+        stages = [tracker.getStageInfo(number) for job in jobs for number in job.stageIds]
+        return any(stage and stage.numActiveTasks + stage.numCompletedTasks > 0 for stage in stages)
 
     def hold(self, name: str, executors: int, executor: str, free: Path) -> None:
         """Keep one executor of a chain from all work until this file appears."""
@@ -352,29 +411,28 @@ class RunningApp:
                 return False
         return True
 
-    def _try_out(self, chain: Chain, executors: int, warm: frozenset[str] = frozenset()) -> None:
+    def _trial(self, name: str, executors: int, cold: frozenset[str] | None, place: Path) -> "_Trial":
         """The chain's operators up to one with state as a batch, on a few tuples for each executor that is
-        not warm."""
-        with tempfile.TemporaryDirectory(dir=self.work, prefix=_TRIAL) as place:
-            apart = self.spark.newSession()  # its own settings: others start queries meanwhile
-            apart.conf.set("spark.sql.shuffle.partitions", str(executors))
-            frames = []
-            for stream in chain.inputs:
-                sample = self._sampled(stream, Path(place) / f"{stream}.parquet")
-                if sample is None:
-                    raise LookupError(f"stream '{stream}' is empty")
-                tap = trial_tap(str(sample), warm)
-                each = apart.range(0, executors, 1, executors)
-                frames.append(
-                    each.mapInArrow(tap, schema_of(self._schemas[stream]), profile=self.profiles[chain.name])
-                )
-            for operator in chain.operators:
-                if operator.stateful:  # Spark has state in streams only
-                    break
-                frames = [operator.transform(*frames)]
-            tried = frames[0]
-            exit_of_trial = exit_tap(place)
-            tried.mapInArrow(exit_of_trial, REPORT_SCHEMA, profile=self.profiles[chain.name]).collect()
+        cold; planned, but not begun."""
+        chain, profile = self.chains[name], self.profiles[name]
+        apart = self.spark.newSession()  # its own settings: others start queries meanwhile
+        apart.conf.set("spark.sql.shuffle.partitions", str(executors))
+        frames = []
+        for stream in chain.inputs:
+            sample = self._sampled(stream, place / f"{stream}.parquet")
+            if sample is None:
+                raise LookupError(f"stream '{stream}' is empty")
+            tap = trial_tap(str(sample), cold)
+            each = apart.range(0, executors, 1, executors)
+            frames.append(each.mapInArrow(tap, schema_of(self._schemas[stream]), profile=profile))
+        for operator in chain.operators:
+            if operator.stateful:  # Spark has state in streams only
+                break
+            frames = [operator.transform(*frames)]
+        planned = frames[0].mapInArrow(exit_tap(str(place)), REPORT_SCHEMA, profile=profile)
+        java: Any = planned
+        java._jdf.queryExecution().executedPlan()
+        return _Trial(self.query_of[name].chains[0].name, executors if cold is None else len(cold), planned)
 
     def _sampled(self, stream: str, file: Path) -> Path | None:
         """A few tuples of a stream, from its log or from inside a query."""
@@ -543,6 +601,14 @@ class RunningApp:
         """Whether a finite stream has been read to its end."""
         last = self.log(stream).last()
         return last is not None and last.final and reached > last.number
+
+
+def _is_soon(done: Callable[[], bool]) -> bool:
+    """Whether something comes true within a second."""
+    deadline_s = time.monotonic() + 1.0
+    while not (there := done()) and time.monotonic() < deadline_s:
+        time.sleep(_LOOK_S)
+    return there
 
 
 def busiest_s(stage: Sequence[EntryReport | TaskReport]) -> float:

@@ -196,22 +196,16 @@ class SpareNodes:
         return None
 
     def _try_out(self, spare: _Spare, executor: Executor) -> None:
-        others = self._others(executor)
         try:
-            self._running.warm(spare.node.chain, len(others) + 1, others)
+            self._running.warm(spare.node.chain, self._like(executor), frozenset((executor.id,)))
         finally:
             with self._lock:
                 spare.phase = _Phase.WARM
 
     def _hold(self, spare: _Spare, executor: Executor) -> None:
-        among = len(self._others(executor)) + 1
-        self._running.hold(spare.node.chain, among, executor.id, spare.free)
+        self._running.hold(spare.node.chain, self._like(executor), executor.id, spare.free)
 
-    def _others(self, executor: Executor) -> frozenset[str]:
-        """The other executors of its chain: they have its profile."""
+    def _like(self, executor: Executor) -> int:
+        """How many executors its chain has: they have its profile."""
         found = self._nodes.executors().values()
-        return frozenset(
-            one.id
-            for one in found
-            if one is not None and one.profile == executor.profile and one.id != executor.id
-        )
+        return sum(1 for one in found if one is not None and one.profile == executor.profile)

@@ -27,6 +27,7 @@ REPORT_SCHEMA = (
     f"file string, tuples long, executor string, began_s double, ended_s double, {host_load.SCHEMA}"
 )
 
+_STARTED, _GO = ".started", "go"  # files of executors that wait, and of the driver
 _SAMPLED = 10  # tuples that a new executor tries its work on
 
 Tap = Callable[[Iterator["RecordBatch"]], Iterator["RecordBatch"]]
@@ -156,14 +157,14 @@ def entries(directory: Path) -> tuple[EntryReport, ...]:
     return tuple(EntryReport(**word) for word in _words(directory))
 
 
-def trial_tap(sample: str, warm: frozenset[str]) -> Tap:
-    """Gives the tuples of a file, whatever comes in, on executors that are not warm; nothing on others."""
+def trial_tap(sample: str, cold: frozenset[str] | None) -> Tap:
+    """Gives the tuples of a file, whatever comes in, on these executors (None: on all); nothing on others."""
 
     def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         from penstock.runtimes.spark.log_source import tuples_in
 
         for _ in batches:
-            if executor_id() not in warm:
+            if cold is None or executor_id() in cold:
                 yield from tuples_in(sample).to_batches()
 
     return tap
@@ -181,11 +182,23 @@ def held_until(executor: str, free: str, held: str) -> Callable[[Iterable[int]],
     return hold
 
 
-def python_started(warm: frozenset[str]) -> Callable[[Iterable[int]], None]:
-    """A task that keeps a cold executor until others have a task of their own; nothing on others."""
+def python_started(cold: frozenset[str] | None, place: str) -> Callable[[Iterable[int]], None]:
+    """A task that keeps one of these executors (None: any) until all are let go; nothing on others."""
 
     def start(_: Iterable[int]) -> None:
-        if executor_id() not in warm:
-            time.sleep(0.5)
+        if cold is None or executor_id() in cold:
+            (Path(place) / f"{executor_id()}{_STARTED}").touch()
+            while Path(place).exists() and not (Path(place) / _GO).exists():
+                time.sleep(0.02)
 
     return start
+
+
+def started(place: Path) -> int:
+    """Cold executors that have Python by now, and are kept."""
+    return len(list(place.glob(f"*{_STARTED}")))
+
+
+def let_go(place: Path) -> None:
+    """Of executors that were kept in this folder's name."""
+    (place / _GO).touch()
