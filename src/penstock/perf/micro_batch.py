@@ -146,7 +146,7 @@ class Calibration(NamedTuple):
         return MicroBatches(fixed_s=seconds - slope * work, tuple_s=slope, trigger_s=trigger_s)
 
 
-_DRAINING = 0.9  # share of the replicas' time, while a backlog is worked off
+_DRAINING = 0.8  # share of the replicas' time, while a backlog is worked off: the fixed parts take the rest
 _NEAR = 1.5  # times the fixed part: what is left to gain costs many replicas
 _TOLD_APART = 0.2  # standard deviation of the batches' work over its mean, from which a slope means something
 _TELLS = 0.5  # of the fixed part: work on tuples from which a batch tells how long one takes

@@ -52,7 +52,8 @@ WRITER = "writer"
 _TRIAL = "trial-"
 _GROUPS = 4  # of tuples that came between two micro-batches of a source
 _TRIED = 10  # tuples for an executor that has never had any
-_STARTS = 20  # of Python on a new executor, a second apart
+_STARTS, _START_S = 10, 2.0  # of Python on a new executor: how often, how long apart
+_GIVEN_OUT_S = 1.0  # for a trial's tasks
 _LOOK_S = 0.02
 _OF_OBJECTIVE = 0.25  # of the response time: what a micro-batch may work on tuples
 _OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
@@ -217,7 +218,10 @@ class RunningApp:
                 with suppress(Exception):
                     trial = self._trial(name, executors, cold, place)
                     for _ in range(_STARTS):
-                        if self.profiles[name] is None or _is_soon(lambda: started(place) >= trial.executors):
+                        if self.profiles[name] is None or _is_soon(
+                            lambda: len(started(place) | self._worked(name, cold)) >= trial.executors,
+                            _START_S,
+                        ):
                             break
                         # One that has just come takes no tasks yet, and the warm ones have done them all.
                         held.append(start_python())
@@ -237,6 +241,10 @@ class RunningApp:
         thread.start()
         return thread
 
+    def _worked(self, name: str, cold: frozenset[str] | None) -> set[str]:
+        """Of these executors, those that were given real work before they could be held."""
+        return self._served[name] & (cold or frozenset())
+
     def _start_python(self, name: str, executors: int, cold: frozenset[str] | None, place: Path) -> None:
         profile = self.profiles[name]
         if profile is not None:
@@ -251,7 +259,7 @@ class RunningApp:
                 thread.join()
             tried = self._in_background(lambda: self._run(trial, place.name))
             # Once one of its tasks is given out, every executor that was free has one.
-            _is_soon(lambda: not tried.is_alive() or self._is_given_out(place.name))
+            _is_soon(lambda: not tried.is_alive() or self._is_given_out(place.name), _GIVEN_OUT_S)
         finally:
             self._change_intake(trial.first, lambda intake: replace(intake, trial=False))
         tried.join()
@@ -603,9 +611,9 @@ class RunningApp:
         return last is not None and last.final and reached > last.number
 
 
-def _is_soon(done: Callable[[], bool]) -> bool:
-    """Whether something comes true within a second."""
-    deadline_s = time.monotonic() + 1.0
+def _is_soon(done: Callable[[], bool], within_s: float) -> bool:
+    """Whether something comes true within this time."""
+    deadline_s = time.monotonic() + within_s
     while not (there := done()) and time.monotonic() < deadline_s:
         time.sleep(_LOOK_S)
     return there

@@ -183,20 +183,23 @@ def held_until(executor: str, free: str, held: str) -> Callable[[Iterable[int]],
 
 
 def python_started(cold: frozenset[str] | None, place: str) -> Callable[[Iterable[int]], None]:
-    """A task that keeps one of these executors (None: any) until all are let go; nothing on others."""
+    """A task that keeps one of these executors (None: any) until all are let go; on others it only leaves
+    time for those to take theirs."""
 
     def start(_: Iterable[int]) -> None:
         if cold is None or executor_id() in cold:
             (Path(place) / f"{executor_id()}{_STARTED}").touch()
             while Path(place).exists() and not (Path(place) / _GO).exists():
                 time.sleep(0.02)
+        else:
+            time.sleep(0.1)
 
     return start
 
 
-def started(place: Path) -> int:
+def started(place: Path) -> set[str]:
     """Cold executors that have Python by now, and are kept."""
-    return len(list(place.glob(f"*{_STARTED}")))
+    return {path.stem for path in place.glob(f"*{_STARTED}")}
 
 
 def let_go(place: Path) -> None:
