@@ -121,14 +121,18 @@ class ProfileNodes:
                     found[name] = None
                 elif held.executor in there:
                     found[name] = there[held.executor]
+                else:
+                    held.lost = True
             return found
 
     def is_warm(self, node: Node) -> bool:
         return False
 
     def _ask(self, chain: str) -> None:
-        """One that died is among those wanted until it is released: Spark replaces it by itself."""
-        wanted = sum(1 for one in self._held.values() if one.node.chain == chain and not one.leaving)
+        """Spark replaces one that died by itself, before anybody asks. So a node asked for in its place adds
+        none, even while the lost one is still to be released: an executor too many would never leave."""
+        mine = [one for one in self._held.values() if one.node.chain == chain]
+        wanted = sum(1 for one in mine if not (one.leaving or one.lost))
         self._allocation.ask(self._profiles[chain], wanted)
 
 
@@ -137,6 +141,7 @@ class _Held:
     node: Node
     executor: str | None = None
     leaving: bool = False
+    lost: bool = False  # its executor was there, and is no more
 
 
 @dataclass
