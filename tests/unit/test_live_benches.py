@@ -115,7 +115,7 @@ def course(
         began_s=40.0,
         ended_s=80.0,
         cpu_s=3.0,
-        records=records or (came(1.0, 4.0),),
+        records=records,
         killed_s=tuple(killed_s),
         replaced_after_s=tuple(1.5 for _ in killed_s),
         left=left,
@@ -161,9 +161,16 @@ def test_a_run_in_which_nothing_left_has_no_costs() -> None:
 
 def test_both_forms_are_shown_with_their_ratio_and_failed_changes() -> None:
     joined = queries.costs(course([took(50, 1)], came(1.0, 4.0), came(1.0, 5.0), came(1.0, 6.0)))
-    apart = queries.costs(course([took(50, 4)], came(1.0, 4.0), came(1.0, None)))
+    apart = queries.costs(course([took(50, 4)], came(1.0, 4.0), came(1.0, None), came(1.0, 5.0)))
     found = by_name(list(queries.figures("paced", joined, apart)))
     assert found["paced, joined over apart: response time p50"].value == pytest.approx(0.25)
     assert found["paced, joined: grant to first task, median of 3"].value == pytest.approx(5.0)
     assert found["paced, apart: changes that succeeded"].ok is False
     assert "paced, joined: changes that succeeded" not in found
+
+
+def test_a_run_without_changes_and_kills_says_nothing_of_them() -> None:
+    calm = queries.costs(course([took(50, 1)], killed_s=()))
+    found = [one.name for one in queries.figures("paced", calm, calm)]
+    assert len(found) == 3 * 3
+    assert not any("change" in name or "kill" in name for name in found)

@@ -22,8 +22,11 @@ from penstock.runtimes.spark.running import BatchReport, Measurements
 from penstock.runtimes.spark.stream_log import Origins
 
 # Replicas and trigger as `penstock run` has them.
+_PACED = Steady(application="paced", scaled="heavy", tuples=60.0, max_replicas=3, trigger_s=0.5)
+# 1, 8 and 2 ms one after the other leave room for 91 tuples/s; 8 ms alone, for 125.
+_NEARLY_FULL = replace(_PACED, tuples=85.0)
 APPLICATIONS = (
-    Steady(application="paced", scaled="heavy", tuples=60.0, max_replicas=3, trigger_s=0.5),
+    _PACED,
     Steady(
         application="top-routes",
         scaled="countByWindow+partialRank",
@@ -32,7 +35,7 @@ APPLICATIONS = (
         trigger_s=0.5,
     ),
 )
-STAGES = 2 * len(APPLICATIONS)
+STAGES, NEARLY_FULL_STAGES = 2 * len(APPLICATIONS), 2
 _SETTLED_S = 30.0  # the first micro-batches are slow
 _MEASURED_S = 40.0
 _CHANGES = 3
@@ -52,25 +55,39 @@ class Costs:
     p50_s: float
     p95_s: float
     cpu_s_per_1000: float  # of all processes, for a thousand tuples
+    changes: int  # that were asked for
     first_tasks_s: tuple[float, ...]  # from a grant, one each; a change that failed has none
-    longest_in_change_s: float
+    longest_in_change_s: float | None
     replaced_s: tuple[float, ...]  # from a kill, one each
     back_s: tuple[float, ...]  # from a kill until all tuples are inside again
-    longest_after_kill_s: float
+    longest_after_kill_s: float | None
 
 
 def run_queries(
     *, stage: Callable[[str], None], applications: Sequence[Steady] = APPLICATIONS
 ) -> Iterator[Figure]:
-    """Every run in a process of its own: the second in one would find the driver's Java warm."""
     yield Figure(name="machine load before", value=os.getloadavg()[0], unit="")
     for steady in applications:
-        found: list[Costs] = []
-        for what, joined in (("joined", True), ("apart", False)):
-            stage(f"{steady.application}, {what}: {steady.tuples:g} tuples/s")
-            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
-                found.append(costs(alone.submit(_run, replace(steady, joined=joined)).result()))
-        yield from figures(steady.application, *found)
+        yield from _both_forms(stage, steady, changes=_CHANGES, kills=_KILLS)
+
+
+def run_nearly_full(*, stage: Callable[[str], None]) -> Iterator[Figure]:
+    """Operators that wait, with little time to spare where they take turns; nothing changes."""
+    yield Figure(name="machine load before", value=os.getloadavg()[0], unit="")
+    yield from _both_forms(stage, _NEARLY_FULL, changes=0, kills=0)
+
+
+def _both_forms(
+    stage: Callable[[str], None], steady: Steady, *, changes: int, kills: int
+) -> Iterator[Figure]:
+    """Every run in a process of its own: the second in one would find the driver's Java warm."""
+    found: list[Costs] = []
+    for what, joined in (("joined", True), ("apart", False)):
+        stage(f"{steady.application}, {what}: {steady.tuples:g} tuples/s")
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+            course = alone.submit(_run, replace(steady, joined=joined), changes, kills).result()
+        found.append(costs(course))
+    yield from figures(steady.application, *found)
 
 
 _WHAT: tuple[tuple[str, Callable[[Costs], float | None]], ...] = (
@@ -80,7 +97,7 @@ _WHAT: tuple[tuple[str, Callable[[Costs], float | None]], ...] = (
     (f"grant to first task, median of {_CHANGES}", lambda one: _median(one.first_tasks_s)),
     ("longest response time in a change", lambda one: one.longest_in_change_s),
     (f"a killed executor is replaced, median of {_KILLS}", lambda one: _median(one.replaced_s)),
-    (f"inside {_INSIDE_S:g} s again after a kill, longest", lambda one: max(one.back_s)),
+    (f"inside {_INSIDE_S:g} s again after a kill, longest", lambda one: max(one.back_s, default=None)),
     ("longest response time after a kill", lambda one: one.longest_after_kill_s),
 )
 
@@ -88,9 +105,9 @@ _WHAT: tuple[tuple[str, Callable[[Costs], float | None]], ...] = (
 def figures(application: str, joined: Costs, apart: Costs) -> Iterator[Figure]:
     """Both forms, and one over the other where both have a value."""
     for form, costs in (("joined", joined), ("apart", apart)):
-        if len(costs.first_tasks_s) < _CHANGES:
+        if len(costs.first_tasks_s) < costs.changes:
             name = f"{application}, {form}: changes that succeeded"
-            yield Figure(name=name, value=len(costs.first_tasks_s), unit="", at_least=_CHANGES)
+            yield Figure(name=name, value=len(costs.first_tasks_s), unit="", at_least=costs.changes)
     for what, value_of in _WHAT:
         together, alone = value_of(joined), value_of(apart)
         for form, seconds in (("joined", together), ("apart", alone)):
@@ -147,7 +164,7 @@ class Course:
     left: Left
 
 
-def _run(steady: Steady) -> Course:
+def _run(steady: Steady, changes: int, kills: int) -> Course:
     """All processes are this one, which feeds and drives, and those it starts."""
     looks, kept = _Looks(CpuMeter(os.getpid())), _Kept()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as work, place(Path(work), steady) as where:
@@ -159,9 +176,9 @@ def _run(steady: Steady) -> Course:
             began_s, cpu_began_s = time.time(), looks.meter.look()
             one.idle(_MEASURED_S)
             ended_s, cpu_ended_s = time.time(), looks.meter.look()
-            records = tuple(one.added() for _ in range(_CHANGES))
+            records = tuple(one.added() for _ in range(changes))
             killed_s, replaced_after_s = [], []
-            for _ in range(_KILLS):
+            for _ in range(kills):
                 killed_s.append(time.time())
                 replaced_after_s.append(one.killed())
                 one.idle(_AFTER_KILL_S - replaced_after_s[-1])
@@ -190,15 +207,16 @@ def costs(course: Course) -> Costs:
         p50_s=took.p50_s,
         p95_s=took.p95_s,
         cpu_s_per_1000=1000 * course.cpu_s / tuples,
+        changes=len(course.records),
         first_tasks_s=tuple(
             record.first_task_at_s - record.granted_at_s
             for record in course.records
             if is_good(record) and record.first_task_at_s is not None
         ),
-        longest_in_change_s=max(_longest_s(_between(left, *change)) for change in changes),
+        longest_in_change_s=max((_longest_s(_between(left, *change)) for change in changes), default=None),
         replaced_s=course.replaced_after_s,
         back_s=tuple(_back_s(left, *kill) for kill in kills),
-        longest_after_kill_s=max(_longest_s(_between(left, *kill)) for kill in kills),
+        longest_after_kill_s=max((_longest_s(_between(left, *kill)) for kill in kills), default=None),
     )
 
 
