@@ -17,9 +17,9 @@ from penstock.live.settings import LiveSettings
 LOAD = Load(shape="ramp", low=25.0, high=200.0, seconds=240.0)
 
 
-def runs(*names: str, out: Path) -> dict[str, LiveRun]:
+def runs(*names: str, out: Path, application: str = "lookups") -> dict[str, LiveRun]:
     made = prepared(
-        application_entry("lookups"),
+        application_entry(application),
         [Manager(name=name) for name in names],
         LOAD,
         base=LiveSettings(out=out, minutes=4.0),
@@ -37,6 +37,15 @@ def test_policies_decide_and_beside_static_replicas_and_spark_penstock_only_watc
     assert {live.objective_s for live in found.values()} == {5.0}
     assert len({live.settings.out for live in found.values()}) == 5
     assert not any(live.settings.out.exists() for live in found.values())
+
+
+@pytest.mark.parametrize(("application", "joined"), [("top-routes", True), ("paced", False)])
+def test_operators_share_queries_as_in_a_run_of_the_application(
+    tmp_path: Path, application: str, joined: bool
+) -> None:
+    found = runs("objective", "dynamic-allocation", out=tmp_path, application=application)
+    assert {live.settings.joined for live in found.values()} == {joined}
+    assert {bool(live.controller.together) for live in found.values()} == {joined}
 
 
 def test_static_replicas_carry_a_load_at_three_quarters() -> None:

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.bench import reconfigurations, step
+from penstock.bench import queries, reconfigurations, step
 from penstock.bench.figure import Figure
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.live.record import Interval
 from penstock.reconfigure.method import Method
 from penstock.reconfigure.words import Change, Ending, NewReplica, Record
+from penstock.runtimes.spark.cluster import ClusterError
+from penstock.runtimes.spark.stream_log import Origins
 
 
 def came(executor_s: float, task_s: float | None, outcome: Ending = Ending.DONE) -> Record:
@@ -103,3 +105,72 @@ def test_a_run_that_never_comes_back_or_was_not_measured_is_outside_all_the_time
 def test_the_load_of_the_step_is_high_when_the_bench_says_so() -> None:
     rates = step.load().trace().rates
     assert [rates[second] for second in (0, 44, 45, 134, 135)] == [25, 25, 125, 125, 25]
+
+
+def course(
+    left: Sequence[tuple[float, Origins]], *records: Record, killed_s: Sequence[float] = (200.0,)
+) -> queries.Course:
+    """Nothing changes from second 40 to second 80; replicas are granted at 100."""
+    return queries.Course(
+        began_s=40.0,
+        ended_s=80.0,
+        cpu_s=3.0,
+        records=records,
+        killed_s=tuple(killed_s),
+        replaced_after_s=tuple(1.5 for _ in killed_s),
+        left=left,
+    )
+
+
+def took(at_s: float, response_s: float, tuples: int = 100) -> tuple[float, Origins]:
+    return at_s, ((at_s - response_s, tuples),)
+
+
+def test_usual_response_times_and_cpu_are_of_the_time_without_changes() -> None:
+    found = queries.costs(course([took(39, 9), took(50, 1), took(60, 1), took(70, 2), took(80, 9)]))
+    assert (found.p50_s, found.p95_s) == (1.0, 2.0)
+    assert found.cpu_s_per_1000 == pytest.approx(10.0)  # 3 s for 300 tuples
+
+
+def test_a_change_is_felt_by_what_leaves_until_it_is_over() -> None:
+    left = [took(50, 1), took(99, 9), took(120, 3), took(131, 4), took(133, 9)]  # it ends at 130
+    found = queries.costs(course(left, came(1.0, 4.0), came(1.0, 6.0), came(1.0, 2.0, Ending.GAVE_UP)))
+    assert found.longest_in_change_s == 4.0
+    assert found.first_tasks_s == (4.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("after", "back_s"),
+    [
+        ([took(202, 4), took(219, 3)], 0.0),
+        ([took(204, 6), took(206, 8), took(208, 4), took(221, 9)], 6.0),
+        ([took(204, 1), took(206, 8)], 20.0),  # nobody knows when it would have been back
+        ([took(199, 1), took(221, 1)], 20.0),  # nothing left in all that time
+    ],
+)
+def test_an_application_is_back_once_nothing_that_took_too_long_leaves_it(
+    after: list[tuple[float, Origins]], back_s: float
+) -> None:
+    assert queries.costs(course([took(50, 1), *after])).back_s == (back_s,)
+
+
+def test_a_run_in_which_nothing_left_has_no_costs() -> None:
+    with pytest.raises(ClusterError, match="nothing left the application in 40 s"):
+        queries.costs(course([took(30, 1)]))
+
+
+def test_both_forms_are_shown_with_their_ratio_and_failed_changes() -> None:
+    joined = queries.costs(course([took(50, 1)], came(1.0, 4.0), came(1.0, 5.0), came(1.0, 6.0)))
+    apart = queries.costs(course([took(50, 4)], came(1.0, 4.0), came(1.0, None), came(1.0, 5.0)))
+    found = by_name(list(queries.figures("paced", joined, apart)))
+    assert found["paced, joined over apart: response time p50"].value == pytest.approx(0.25)
+    assert found["paced, joined: grant to first task, median of 3"].value == pytest.approx(5.0)
+    assert found["paced, apart: changes that succeeded"].ok is False
+    assert "paced, joined: changes that succeeded" not in found
+
+
+def test_a_run_without_changes_and_kills_says_nothing_of_them() -> None:
+    calm = queries.costs(course([took(50, 1)], killed_s=()))
+    found = [one.name for one in queries.figures("paced", calm, calm)]
+    assert len(found) == 3 * 3
+    assert not any("change" in name or "kill" in name for name in found)

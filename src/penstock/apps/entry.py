@@ -39,7 +39,9 @@ class AppEntry:
     # Bounds of single operators where a paper gives them, for an objective in seconds.
     bounds_s: Callable[[float], dict[str, float]] | None = None
     live_graph: Callable[[int], Application] | None = None  # with service times as on Spark, where known
-    joined: bool = False  # its operators share queries if nothing else is asked for: they compute, mostly
+    # Its operators share queries if nothing else is asked for: better where they compute, worse where they
+    # wait, as then they wait one after the other.
+    joined: bool = False
     own: bool = False  # a user's: it brings its load, its replicas and its protocols with it
 
     def checked_live_graph(self, max_replicas: int) -> Application:

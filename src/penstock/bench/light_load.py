@@ -1,4 +1,4 @@
-"""An application at work under a light, steady load, on an embedded cluster, with nobody who decides."""
+"""An application at work under a steady load, on an embedded cluster, with nobody who decides."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,18 +21,33 @@ if TYPE_CHECKING:
 
     from penstock.runtimes.spark.feed import FeederOf
 
-_APPLICATION = "lookups"
-SCALED = "lookup"  # the chain that changes
-_TUPLES = 20.0  # per second: one replica is busy for less than half of the time
+SCALED = "lookup"
 _ROOM = 8  # executors
 _LONGEST_S = 1800.0
 _EXECUTORS_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steady:
+    """An application, and how much comes to it."""
+
+    application: str
+    scaled: str  # the chain that changes
+    tuples: float  # per second
+    max_replicas: int = 2
+    trigger_s: float = 0.2
+    joined: bool = False
+
+
+# One replica is busy for less than half of the time.
+LOOKUPS = Steady(application="lookups", scaled=SCALED, tuples=20.0)
 
 
 @dataclass(frozen=True)
 class Place:
     """Where the application is going to run."""
 
+    steady: Steady
     cluster: LocalCluster
     spark: "SparkSession"
     running: RunningApp
@@ -59,12 +74,12 @@ class Place:
 
 
 @contextmanager
-def place(work: Path) -> Iterator[Place]:
+def place(work: Path, steady: Steady = LOOKUPS) -> Iterator[Place]:
     """A cluster and a session, as `penstock run` has them."""
-    entry = application_entry(_APPLICATION)
+    entry = application_entry(steady.application)
     objective = Objective(response_time_s=entry.objective_s)
-    app = entry.on_spark(objective=objective, max_replicas=2, protocol=Method.LIVE)
-    load = Load(low=_TUPLES, shape="constant", seconds=_LONGEST_S)
+    app = entry.on_spark(objective=objective, max_replicas=steady.max_replicas, protocol=Method.LIVE)
+    load = Load(low=steady.tuples, shape="constant", seconds=_LONGEST_S)
     options = class_archive.options()
     with LocalCluster(work / "cluster", room=_ROOM) as cluster:
         spark = session(
@@ -75,6 +90,7 @@ def place(work: Path) -> Iterator[Place]:
             executor_options=options,
         )
         try:
-            yield Place(cluster, spark, RunningApp(app, spark, work), entry.feeder(load))
+            running = RunningApp(app, spark, work, trigger_s=steady.trigger_s, joined=steady.joined)
+            yield Place(steady, cluster, spark, running, entry.feeder(load))
         finally:
             spark.stop()

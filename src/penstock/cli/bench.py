@@ -103,6 +103,18 @@ def _step(_: int) -> "Staged":
     return step.STAGES, lambda stage: _live(step.run_step(stage=stage))
 
 
+def _queries(_: int) -> "Staged":
+    from penstock.bench import queries
+
+    return queries.STAGES, lambda stage: _live(queries.run_queries(stage=stage))
+
+
+def _nearly_full(_: int) -> "Staged":
+    from penstock.bench import queries
+
+    return queries.NEARLY_FULL_STAGES, lambda stage: _live(queries.run_nearly_full(stage=stage))
+
+
 def _live(figures: "Iterator[Figure]") -> "Iterator[Figure]":
     """What can go wrong with a cluster, in one line."""
     from penstock.live.run import RunError
@@ -139,5 +151,7 @@ BENCHMARKS = {
     "reconfigurations": Benchmark("how long one replica takes to come on Spark", _reconfigurations),
     "forced-changes": Benchmark("reconfigurations at every interval, under both protocols", _forced_changes),
     "step": Benchmark("how soon the objective is kept again when the load jumps", _step),
+    "queries": Benchmark("one query for operators that follow each other, or one for each", _queries),
+    "nearly-full": Benchmark("the same where operators wait and have little time to spare", _nearly_full),
     "attach": Benchmark("two objectives for one query of Spark's own", _attached),
 }

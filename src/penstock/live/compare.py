@@ -62,9 +62,10 @@ def _run_of(
         max_replicas=max_replicas,
         protocol=Method.LIVE,
     )
-    settings = replace(base, out=base.out / name.replace(":", "-"), label=name)
+    joined = entry.joined
+    settings = replace(base, out=base.out / name.replace(":", "-"), label=name, joined=joined)
     # It watches, where somebody else decides or nobody does.
-    controller = controller_for(app, interval_s=interval_s, advise=True)
+    controller = controller_for(app, interval_s=interval_s, advise=True, joined=joined)
     if name in (STATIC_PEAK, STATIC_MEAN):
         rate = float(rates.max() if name == STATIC_PEAK else rates.mean())
         fixed = static_replicas(entry.checked_live_graph(max_replicas), rate)
@@ -72,7 +73,7 @@ def _run_of(
     elif name == DYNAMIC_ALLOCATION:
         settings = replace(settings, spark_allocates=True)
     else:
-        controller = controller_for(app, policy=contender, interval_s=interval_s)
+        controller = controller_for(app, policy=contender, interval_s=interval_s, joined=joined)
     return LiveRun(app, controller, settings, entry.feeder(load))
 
 

@@ -128,6 +128,8 @@ class ProfileNodes:
                 elif held.executor in there:
                     found[name] = there[held.executor]
                     held.started = held.started or there[held.executor].tasks > 0
+                else:
+                    held.lost = True
             self._start_some()
             return found
 
@@ -136,7 +138,7 @@ class ProfileNodes:
 
     def _start_some(self) -> None:
         """As many as may start now, in the order they were acquired."""
-        starting = sum(1 for one in self._held.values() if one.asked and not one.started)
+        starting = sum(1 for one in self._held.values() if one.asked and not (one.started or one.lost))
         for held in list(self._held.values()):
             if not held.asked and (self._at_once is None or starting < self._at_once):
                 held.asked = True
@@ -144,9 +146,11 @@ class ProfileNodes:
                 self._ask(held.node.chain)
 
     def _ask(self, chain: str) -> None:
-        """One that died is among those wanted until it is released: Spark replaces it by itself."""
-        mine = [one for one in self._held.values() if one.node.chain == chain]
-        self._allocation.ask(self._profiles[chain], sum(1 for one in mine if one.asked and not one.leaving))
+        """Spark replaces one that died by itself, before anybody asks. So a node asked for in its place adds
+        none, even while the lost one is still to be released: an executor too many would never leave."""
+        mine = [one for one in self._held.values() if one.node.chain == chain and one.asked]
+        wanted = sum(1 for one in mine if not (one.leaving or one.lost))
+        self._allocation.ask(self._profiles[chain], wanted)
 
 
 @dataclass
@@ -156,6 +160,7 @@ class _Held:
     executor: str | None = None
     started: bool = False  # its executor has done something
     leaving: bool = False
+    lost: bool = False  # its executor was there, and is no more
 
 
 @dataclass
