@@ -13,7 +13,35 @@ from itertools import repeat
 from math import inf, isfinite
 from typing import NamedTuple
 
+from penstock.compiled import compilable
 from penstock.domain.errors import InputError
+
+
+@compilable
+def settled_batch_s(fixed_s: float, tuple_s: float, trigger_s: float, rate: float, speed: float) -> float:
+    """How long batches take under a steady load; infinite where they never settle."""
+    if speed <= 0:
+        return inf
+    busy = tuple_s * rate / speed
+    at_the_trigger = fixed_s + busy * trigger_s
+    if at_the_trigger <= trigger_s:
+        return at_the_trigger
+    return fixed_s / (1 - busy) if busy < 1 else inf
+
+
+@compilable
+def settled_response_s(fixed_s: float, tuple_s: float, trigger_s: float, rate: float, speed: float) -> float:
+    """From a tuple's arrival to the end of its batch, on average, once batches have settled."""
+    batch_s = settled_batch_s(fixed_s, tuple_s, trigger_s, rate, speed)
+    return max(batch_s, trigger_s) / 2 + batch_s
+
+
+def attainable_s(bound_s: float, *, fixed_s: float, trigger_s: float) -> float:
+    """The bound, or what replicas can do about it: nothing about the fixed part of a batch.
+
+    Where that alone is near the bound or beyond it, half as much again.
+    """
+    return max(bound_s, _NEAR * settled_response_s(fixed_s, 0.0, trigger_s, 0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +60,11 @@ class MicroBatches:
 
     def batch_s(self, rate: float, speed: float) -> float:
         """How long batches take under a steady load; infinite where they never settle."""
-        if speed <= 0:
-            return inf
-        busy = self.tuple_s * rate / speed
-        at_the_trigger = self.fixed_s + busy * self.trigger_s
-        if at_the_trigger <= self.trigger_s:
-            return at_the_trigger
-        return self.fixed_s / (1 - busy) if busy < 1 else inf
+        return settled_batch_s(self.fixed_s, self.tuple_s, self.trigger_s, rate, speed)
 
     def response_time_s(self, rate: float, speed: float) -> float:
         """From a tuple's arrival to the end of its batch, on average."""
-        batch_s = self.batch_s(rate, speed)
-        return max(batch_s, self.trigger_s) / 2 + batch_s
+        return settled_response_s(self.fixed_s, self.tuple_s, self.trigger_s, rate, speed)
 
     def replicas_for(
         self,
@@ -59,12 +80,11 @@ class MicroBatches:
         """The fewest replicas of this speed within the bound, at work for the share `busiest` of their
         time at the most; `most` where not even they are.
 
-        A backlog that is to be gone after `drain_s` comes on top of the load. More replicas do nothing
-        about the fixed part of a batch: where that alone is near the bound or beyond it, as many as
-        bring batches within half as much again.
+        A backlog that is to be gone after `drain_s` comes on top of the load. A bound that no number of
+        replicas can keep is that of `attainable_s`.
         """
         load = rate + (backlog / drain_s if backlog > 0 else 0.0)
-        within_s = max(bound_s, _NEAR * self.response_time_s(0.0, speed))
+        within_s = attainable_s(bound_s, fixed_s=self.fixed_s, trigger_s=self.trigger_s)
         for replicas in range(1, most + 1):
             total = replicas * speed
             if self.tuple_s * load <= busiest * total and self.response_time_s(load, total) <= within_s:
