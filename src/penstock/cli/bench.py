@@ -103,6 +103,12 @@ def _step(_: int) -> "Staged":
     return step.STAGES, lambda stage: _live(step.run_step(stage=stage))
 
 
+def _micro_batches(_: int) -> "Staged":
+    from penstock.bench import micro_batches
+
+    return micro_batches.STAGES, lambda stage: _live(micro_batches.run_micro_batches(stage=stage))
+
+
 def _live(figures: "Iterator[Figure]") -> "Iterator[Figure]":
     """What can go wrong with a cluster, in one line."""
     from penstock.live.run import RunError
@@ -139,5 +145,6 @@ BENCHMARKS = {
     "reconfigurations": Benchmark("how long one replica takes to come on Spark", _reconfigurations),
     "forced-changes": Benchmark("reconfigurations at every interval, under both protocols", _forced_changes),
     "step": Benchmark("how soon the objective is kept again when the load jumps", _step),
+    "micro-batches": Benchmark("predicted against measured response times on Spark", _micro_batches),
     "attach": Benchmark("two objectives for one query of Spark's own", _attached),
 }

@@ -14,7 +14,7 @@ from penstock.domain.application import Application
 from penstock.domain.infrastructure import NodeType
 from penstock.perf.deployments import known_deployments
 from penstock.perf.micro_batch import attainable_s
-from penstock.perf.queueing import queue_as_known
+from penstock.perf.queueing import queue_as_known, replica_response_time
 from penstock.perf.traffic import visits
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.knowledge import ApplicationKnowledge, NodeKnowledge, OperatorKnowledge
@@ -106,7 +106,7 @@ def measured_operator(spec: ControllerSpec, one: OperatorSpec, rates: Floats) ->
     if one.batching is not None:
         # A violation counts once, however late: of a bound that nothing can keep, the fewest replicas
         # would be learned, whatever the load.
-        bound_s = attainable_s(bound_s, fixed_s=one.batching.fixed_s, trigger_s=one.batching.trigger_s)
+        bound_s = attainable_s(bound_s, replica_response_time(queue, 0.0, 1.0))
     dearest = max(node_type.price for node_type in spec.node_types)
     return OperatorKnowledge(
         node_types=spec.node_types,

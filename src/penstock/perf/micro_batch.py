@@ -36,12 +36,12 @@ def settled_response_s(fixed_s: float, tuple_s: float, trigger_s: float, rate: f
     return max(batch_s, trigger_s) / 2 + batch_s
 
 
-def attainable_s(bound_s: float, *, fixed_s: float, trigger_s: float) -> float:
-    """The bound, or what replicas can do about it: nothing about the fixed part of a batch.
+def attainable_s(bound_s: float, empty_s: float) -> float:
+    """The bound; where empty batches alone are near it or beyond it, half as much again as their time.
 
-    Where that alone is near the bound or beyond it, half as much again.
+    More replicas do nothing about the fixed part of a batch: what is asked of them is what they can do.
     """
-    return max(bound_s, _NEAR * settled_response_s(fixed_s, 0.0, trigger_s, 0.0, 1.0))
+    return max(bound_s, _NEAR * empty_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class MicroBatches:
         replicas can keep is that of `attainable_s`.
         """
         load = rate + (backlog / drain_s if backlog > 0 else 0.0)
-        within_s = attainable_s(bound_s, fixed_s=self.fixed_s, trigger_s=self.trigger_s)
+        within_s = attainable_s(bound_s, self.response_time_s(0.0, speed))
         for replicas in range(1, most + 1):
             total = replicas * speed
             if self.tuple_s * load <= busiest * total and self.response_time_s(load, total) <= within_s:
