@@ -14,7 +14,14 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.perf.deployments import deployments, handle_of
-from penstock.perf.micro_batch import Batch, Calibration, MicroBatches, attainable_s, calibrated
+from penstock.perf.micro_batch import (
+    Batch,
+    Calibration,
+    MicroBatches,
+    attainable_s,
+    calibrated,
+    fixed_part_s,
+)
 from penstock.perf.operator import response_time, throughput
 from penstock.perf.queueing import (
     capacity,
@@ -275,3 +282,14 @@ def test_a_fixed_part_that_cannot_be_is_refused(fixed_s: float) -> None:
         Batching(fixed_s=fixed_s)
     with pytest.raises(InputError, match="micro-batches: trigger_s"):
         Batching(fixed_s=0.1, trigger_s=fixed_s)
+
+
+def test_the_fixed_part_of_many_batches_is_that_of_most_of_them() -> None:
+    cold = [Batch(40, 2, 9.0 + 0.02 * 20), Batch(10, 1, 3.0 + 0.2)]
+    usual = [
+        Batch(tuples, speed, 0.1 + 0.02 * tuples / speed) for tuples, speed in ((10, 1), (70, 2), (9, 3))
+    ]
+    assert fixed_part_s([*cold, *usual], 0.02) == pytest.approx(0.1)
+    assert fixed_part_s([Batch(10, 1, 0.1)], 0.02) == 0.0, "faster than its tuples: no fixed part, not less"
+    with pytest.raises(InputError, match="none were measured"):
+        fixed_part_s([], 0.02)

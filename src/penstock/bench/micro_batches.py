@@ -38,7 +38,7 @@ _APPLICATION = "lookups"
 JUDGED = "lookup"  # its first operator: 50 tuples/s fill a replica
 _MOST_REPLICAS = 4
 _INTERVAL_S = 3.0
-LARGEST_ERROR_PCT = 25.0
+LARGEST_ERROR_PCT = 30.0  # as much as the margin that `objective` keeps for what it does not know
 
 # Replicas -> tuples/s, one load after the other: .2, .4 and .7 of what they can take.
 _RUNS = {1: (10.0, 20.0, 35.0), 2: (20.0, 40.0, 70.0), 4: (40.0, 80.0, 140.0)}
@@ -61,7 +61,9 @@ _CALIBRATED_AT = Point(20.0, 1)
 class Times(NamedTuple):
     """Of a run."""
 
-    warm_s: float = 25.0  # at the first load: the first micro-batches are slow, and what waited is worked off
+    warm_s: float = (
+        25.0  # at the lowest load: the first micro-batches are slow, and what waited is worked off
+    )
     settling_s: float = 9.0  # from one load to the next
     judged_s: float = 18.0  # at every load, once settled
 
@@ -128,7 +130,7 @@ def run_at(replicas: int, rates: Sequence[float], times: Times = _USUAL) -> list
     seconds = times.warm_s + times.each_s * len(rates)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as work:
         trace = Path(work) / "rates.txt"
-        slots = [rates[0]] * round(times.warm_s) + [
+        slots = [min(rates)] * round(times.warm_s) + [
             rate for rate in rates for _ in range(round(times.each_s))
         ]
         write_trace(Trace("rates", np.array(slots)), trace)

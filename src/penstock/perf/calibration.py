@@ -13,7 +13,7 @@ from math import isfinite
 from penstock.compiled import Floats, frozen_floats
 from penstock.domain.application import Application, Batching, Operator
 from penstock.domain.errors import InputError
-from penstock.perf.micro_batch import Batch, calibrated
+from penstock.perf.micro_batch import Batch, fixed_part_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +99,9 @@ def _as_measured(operator: Operator, samples: Sequence[ServiceSample], trigger_s
 def _batching(samples: Sequence[ServiceSample], service_time_s: float, trigger_s: float) -> Batching | None:
     """What the micro-batches took besides so much per tuple; None where there were none."""
     batches = [sample.batch for sample in samples if sample.batch is not None]
-    known = calibrated(batches, tuples_s=[service_time_s] * len(batches)).model()
-    return None if known is None else Batching(fixed_s=known.fixed_s, trigger_s=trigger_s)
+    if not batches:
+        return None
+    return Batching(fixed_s=fixed_part_s(batches, service_time_s), trigger_s=trigger_s)
 
 
 def _variance(operator: Operator, samples: Sequence[ServiceSample], mean: float) -> float:

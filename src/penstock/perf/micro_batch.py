@@ -7,10 +7,11 @@ period P is the trigger's or, if that is longer, T itself: then T = a / (1 - b x
 half a period for its batch to begin and stays until it ends, so R = P / 2 + T.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from math import inf, isfinite
+from statistics import median
 from typing import NamedTuple
 
 from penstock.compiled import compilable
@@ -173,6 +174,17 @@ def _moved(known_s: float | None, sample_s: float) -> float:
 
 
 _TINY_S = 0.05  # so that what was once nothing can grow
+
+
+def fixed_part_s(batches: Sequence[Batch], tuple_s: float) -> float:
+    """What these batches took besides so much per tuple, as a rule: the median.
+
+    Of batches that are all known already. `Calibration` follows them one by one and begins with the
+    first, which is a cold one: 1.2 s where those after it have .1 s, and six intervals later .14 s.
+    """
+    if not batches:
+        raise InputError("micro-batches: none were measured")
+    return median(max(one.seconds - tuple_s * one.tuples / one.speed, 0.0) for one in batches)
 
 
 def calibrated(
