@@ -451,9 +451,8 @@ def test_tuning_is_judged_on_micro_batches_where_there_are_any() -> None:
 def test_a_live_run_tells_its_tuner_of_micro_batches_and_of_the_trigger(tmp_path: Path) -> None:
     tuner = Slow(after=1)
     run = Running(tmp_path, tuner, trigger_s=0.7).rounds(MEASURING + 3, fixed_s=0.02)
-    latest = latest_header(run.entries)
-    assert latest is not None
-    for one in (*tuner.jobs[0].operators, *latest.controller.operators):
+    begun = next(entry for entry in run.entries if isinstance(entry, Header))
+    for one in (*tuner.jobs[0].operators, *begun.controller.operators):
         assert one.batching is not None
         assert one.batching.fixed_s == pytest.approx(0.02)
         assert one.batching.trigger_s == 0.7
