@@ -425,10 +425,12 @@ def test_the_analyser_takes_rates_and_moments_from_what_was_monitored() -> None:
 def test_the_analyser_takes_micro_batches_from_what_was_monitored() -> None:
     monitored = [seen(5.0 * i, fixed_s=0.2) for i in range(6)]
     job = job_of(spec(), monitored, trigger_s=0.5)
-    for one in (*job.operators, *job.application.operators):
-        assert one.batching is not None
-        assert one.batching.fixed_s == pytest.approx(0.2)
-        assert one.batching.trigger_s == 0.5
+    managed = [one.batching for one in job.operators]
+    assert managed == [one.batching for one in job.application.operators]
+    for batching in managed:
+        assert batching is not None
+        assert batching.fixed_s == pytest.approx(0.2)
+        assert batching.trigger_s == 0.5
     twice = job_of(spec(), [seen(5.0 * i, fixed_s=0.4) for i in range(6)])
     assert moved(job, twice) == "fixed part of micro-batches of 'first' from 0.2 to 0.4"
     assert moved(job_of(spec(), [seen(5.0 * i) for i in range(6)]), job) == "", "nothing to compare with"
