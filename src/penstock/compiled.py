@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import update_wrapper
+from functools import update_wrapper, wraps
 from importlib import import_module
 from pathlib import Path
 from threading import Event, RLock, get_ident
@@ -30,6 +30,7 @@ __all__ = [
     "Flags",
     "Floats",
     "Ints",
+    "compilable",
     "compiled",
     "compiled_allocating",
     "compiled_uncached",
@@ -202,6 +203,20 @@ def compiled(function: F) -> F:
     without), and a function that allocates nothing has nothing to count.
     """
     return cast(F, _Compiled(function, cache=True, nogil=True, forceinline=True, _nrt=False))
+
+
+def compilable(function: F) -> F:
+    """A function that compiled code calls compiled, and Python as it is, without waiting for numba.
+
+    For a formula that both need and Python rarely: it is written once, and costs nothing to import.
+    """
+
+    @wraps(function)
+    def itself(*_: object, **__: object) -> Callable[..., object]:
+        return function
+
+    overload(function)(itself)
+    return function
 
 
 def is_ours(thing: Callable[..., object]) -> bool:

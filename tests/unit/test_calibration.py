@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from penstock.apps.registry import application_entry
+from penstock.domain.application import Batching
 from penstock.domain.errors import InputError
 from penstock.papers.am_tuning import monitored
 from penstock.perf.calibration import ServiceSample, system_model
+from penstock.perf.micro_batch import Batch
 from penstock.perf.traffic import visits
 
 
@@ -127,3 +129,24 @@ def test_a_variance_that_was_measured_goes_before_one_from_means() -> None:
     for operator in system_model(graph, [*known, *blind], [1.0]).application.operators:
         assert operator.service_time_s == pytest.approx(0.002)
         assert operator.service_variance_s2 == pytest.approx(1e-6)
+
+
+def batched(operator: str, *, tuples: int, replicas: int, fixed_s: float) -> ServiceSample:
+    """Tuples of 2 ms, give or take one, in micro-batches on replicas of speed 1."""
+    one = sample(operator, [0.001, 0.003] * (tuples // 2))
+    return replace(one, batch=Batch(tuples, replicas, fixed_s + 0.002 * tuples / replicas))
+
+
+def test_what_micro_batches_take_besides_their_tuples_is_their_fixed_part() -> None:
+    graph = application_entry("pipeline").graph(10)
+    first = [batched("first", tuples=n, replicas=k, fixed_s=0.3) for n, k in ((20, 1), (400, 2), (90, 3))]
+    second = [sample("second", [0.001, 0.003])] * 3
+    third = [batched("third", tuples=100, replicas=1, fixed_s=0.0)]
+    model = system_model(graph, [*first, *second, *third], [1.0], trigger_s=0.5).application
+    assert [one.service_time_s for one in model.operators] == pytest.approx([0.002] * 3)
+    batching = [one.batching for one in model.operators]
+    assert batching[0] is not None
+    assert batching[0].fixed_s == pytest.approx(0.3)
+    assert batching[0].trigger_s == 0.5
+    assert batching[1] is None, "nobody saw micro-batches there"
+    assert batching[2] == Batching(fixed_s=0.0, trigger_s=0.5), "batches of nothing but work"

@@ -4,11 +4,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.bench import queries, reconfigurations, step
+from penstock.apps.paced.form import paced
+from penstock.apps.registry import application_entry
+from penstock.bench import micro_batches, queries, reconfigurations, step
 from penstock.bench.figure import Figure
 from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.live.record import Interval
+from penstock.live.settings import controller_for
+from penstock.perf.micro_batch import MicroBatches
 from penstock.reconfigure.method import Method
 from penstock.reconfigure.words import Change, Ending, NewReplica, Record
 from penstock.runtimes.spark.cluster import ClusterError
@@ -174,3 +180,58 @@ def test_a_run_without_changes_and_kills_says_nothing_of_them() -> None:
     found = [one.name for one in queries.figures("paced", calm, calm)]
     assert len(found) == 3 * 3
     assert not any("change" in name or "kill" in name for name in found)
+
+
+TRUE = MicroBatches(fixed_s=0.2, tuple_s=0.02, trigger_s=0.5)
+
+
+def measured_batches(rate: float, replicas: int, *, slower: float = 1.0) -> micro_batches.Measured:
+    """Three intervals of 3 s as the model has them, response times a little or much longer."""
+    app = paced(application_entry("lookups").graph(4), objective=Objective(response_time_s=5.0))
+    batch_s = TRUE.batch_s(rate, replicas)
+
+    def one(name: str, at_s: float) -> OperatorObservation:
+        return OperatorObservation(
+            operator=name,
+            at_s=at_s,
+            replicas=Replicas((replicas,)),
+            arrival_rate=rate,
+            response_time_s=slower * TRUE.response_time_s(rate, replicas),
+            utilisation=0.5,
+            service_time_s=0.02,
+            service_variance_s2=0.0002,
+            batch_s=batch_s,
+            batch_tuples=rate * max(batch_s, 0.5),
+        )
+
+    seen = [
+        ApplicationObservation(
+            at_s=at_s,
+            response_time_s=None,
+            operators=(one("lookup", at_s), one("score", at_s)),
+            source_rate=rate,
+        )
+        for at_s in (3.0, 6.0, 9.0)
+    ]
+    point = micro_batches.Point(rate, replicas)
+    return micro_batches.measured_at(point, controller_for(app, interval_s=3.0), 0.5, seen)
+
+
+def test_what_was_measured_at_one_point_predicts_another() -> None:
+    """.2 + .02 x 35 x .5 = .55 s is longer than the trigger: T = .2 / .3, R = 1 s; M/G/1: .02 + .035 s."""
+    known = measured_batches(20.0, 1)
+    assert (known.rate, known.response_time_s) == pytest.approx((20.0, 0.25 + 0.4))
+    found = micro_batches.predicted(known, measured_batches(140.0, 4, slower=1.25))
+    assert (found.measured_s, found.predicted_s) == pytest.approx((1.25, 1.0))
+    assert found.error_pct == pytest.approx(-20.0)
+    assert found.queue_s == pytest.approx(0.02 + 0.7 / 0.3 * 0.75 * 0.02)
+    shown = by_name(list(micro_batches.figures(found)))
+    assert shown["140 tuples/s on 4: error of micro-batches"].ok is True
+    late = micro_batches.predicted(known, measured_batches(140.0, 4, slower=1.5))
+    assert by_name(list(micro_batches.figures(late)))["140 tuples/s on 4: error of micro-batches"].ok is False
+
+
+def test_a_point_at_which_nothing_was_measured_is_named() -> None:
+    app = paced(application_entry("lookups").graph(4), objective=Objective(response_time_s=5.0))
+    with pytest.raises(InputError, match="20 tuples/s on 1: no micro-batch of 'lookup' ended"):
+        micro_batches.measured_at(micro_batches.Point(20.0, 1), controller_for(app), 0.5, [])

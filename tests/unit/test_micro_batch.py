@@ -1,14 +1,38 @@
 """The model of micro-batches against a simulation of them, and against batches measured on Spark."""
 
+import subprocess
+import sys
 from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.domain.application import Batching
+from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
-from penstock.perf.micro_batch import Batch, Calibration, MicroBatches, calibrated
+from penstock.domain.infrastructure import NodeType
+from penstock.perf.deployments import deployments, handle_of
+from penstock.perf.micro_batch import (
+    Batch,
+    Calibration,
+    MicroBatches,
+    attainable_s,
+    calibrated,
+    fixed_part_s,
+)
+from penstock.perf.operator import response_time, throughput
+from penstock.perf.queueing import (
+    capacity,
+    corrected,
+    load,
+    m_g_1,
+    micro_batches,
+    queue_as_known,
+    replica_response_time,
+    waiting_time,
+)
 
 
 def played(model: MicroBatches, rate: float, speed: float, *, seconds: float = 2000.0) -> tuple[float, float]:
@@ -143,3 +167,129 @@ def test_more_replicas_are_not_asked_for_when_a_batch_is_slow_whatever_is_in_it(
     cold = MicroBatches(fixed_s=4.0, tuple_s=0.01)
     assert cold.replicas_for(40.0, 2.0, most=8) == 2
     assert cold.response_time_s(40.0, 2) <= 1.5 * 6.0 < cold.response_time_s(40.0, 1)
+
+
+# --- the same formula, compiled ------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(
+    fixed_s=st.floats(0, 5),
+    tuple_s=st.floats(1e-5, 0.5),
+    trigger_s=st.one_of(st.just(0.0), st.floats(0, 5)),
+    rate=st.floats(0, 2000),
+    speed=st.floats(0.05, 30),
+)
+def test_what_kernels_are_told_is_what_python_is_told_to_the_digit(
+    fixed_s: float, tuple_s: float, trigger_s: float, rate: float, speed: float
+) -> None:
+    plain = MicroBatches(fixed_s=fixed_s, tuple_s=tuple_s, trigger_s=trigger_s)
+    queue = micro_batches(tuple_s, Batching(fixed_s=fixed_s, trigger_s=trigger_s))
+    assert replica_response_time(queue, rate, speed) == plain.response_time_s(rate, speed)
+
+
+@pytest.mark.parametrize(
+    ("batching", "rate", "speed"),
+    [
+        (Batching(fixed_s=0.39), 60.0, 1.0),
+        (Batching(fixed_s=0.2, trigger_s=2.0), 100.0, 2.0),
+        (Batching(fixed_s=0.2, trigger_s=0.5), 100.0, 1.0),
+    ],
+)
+def test_a_compiled_response_time_is_that_of_batches_played_one_after_the_other(
+    batching: Batching, rate: float, speed: float
+) -> None:
+    model = MicroBatches(fixed_s=batching.fixed_s, tuple_s=0.008, trigger_s=batching.trigger_s)
+    _, response_s = played(model, rate, speed)
+    queue = micro_batches(0.008, batching)
+    assert replica_response_time(queue, rate, speed) == pytest.approx(response_s, rel=0.02)
+
+
+@settings(deadline=None)
+@given(fixed_s=st.floats(0.01, 2), rho=st.floats(0, 2), speed=st.floats(0.1, 10))
+def test_load_and_capacity_are_of_the_work_alone_and_a_full_replica_never_settles(
+    fixed_s: float, rho: float, speed: float
+) -> None:
+    queue = micro_batches(0.01, Batching(fixed_s=fixed_s))
+    assert capacity(queue, speed) == pytest.approx(100 * speed)
+    rate = rho * 100 * speed
+    assert load(queue, rate, speed) == pytest.approx(rho)
+    if abs(rho - 1) > 1e-9:
+        assert (replica_response_time(queue, rate, speed) == inf) == (rho > 1)
+
+
+def test_a_tuple_waits_whenever_it_is_not_itself_worked_on() -> None:
+    """T = .3 / (1 - .4) = .5 s, R = .75 s, of which 10 ms are its own."""
+    queue = micro_batches(0.01, Batching(fixed_s=0.3))
+    assert replica_response_time(queue, 40.0, 1.0) == pytest.approx(0.75)
+    assert waiting_time(queue, 40.0, 1.0) == pytest.approx(0.74)
+    assert waiting_time(queue, 100.0, 1.0) == inf
+    quick = micro_batches(0.01, Batching(fixed_s=0.0))  # hardly a batch: nobody waits less than not at all
+    assert waiting_time(quick, 40.0, 1.0) == 0.0
+
+
+def test_a_measured_wait_corrects_a_queue_and_leaves_micro_batches_to_their_own_calibration() -> None:
+    queue = micro_batches(0.01, Batching(fixed_s=0.3))
+    assert corrected(queue, rate=40.0, measured_wait_s=3.0) == queue
+
+
+def test_without_micro_batches_an_operator_is_m_g_1() -> None:
+    known = queue_as_known(0.01, 0.5, None)
+    assert replica_response_time(known, 50.0, 1.0) == replica_response_time(m_g_1(0.01, 0.5), 50.0, 1.0)
+    assert not known.in_batches
+    assert queue_as_known(0.01, 0.5, Batching(fixed_s=0.0)).in_batches
+
+
+SLOW, FAST = NodeType(name="slow", speedup=1.0, price=1.0), NodeType(name="fast", speedup=4.0, price=4.0)
+
+
+@pytest.mark.parametrize("counts", [(1, 0), (3, 0), (0, 2), (2, 1)])
+def test_a_batch_ends_when_the_slowest_of_its_replicas_does(counts: tuple[int, int]) -> None:
+    """Each has the same number of tuples: 8 ms on the slow ones, 2 ms on the fast ones."""
+    space = deployments((SLOW, FAST), 3)
+    here = handle_of(space, Replicas(counts))
+    slowest = SLOW.speedup if counts[0] else FAST.speedup
+    truth = MicroBatches(fixed_s=0.39, tuple_s=0.008, trigger_s=0.5)
+    _, response_s = played(truth, 90.0, sum(counts) * slowest)
+    queue = micro_batches(0.008, Batching(fixed_s=0.39, trigger_s=0.5))
+    assert response_time(queue, space, here, 90.0) == pytest.approx(response_s, rel=0.02)
+    assert throughput(queue, space, here, 1e9) == pytest.approx(counts[0] * 125 + counts[1] * 500)
+
+
+def test_python_predicts_without_waiting_for_numba() -> None:
+    program = (
+        "import sys; from penstock.perf.micro_batch import MicroBatches; "
+        "print(MicroBatches(fixed_s=.3, tuple_s=.01).response_time_s(40, 1), 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    response_s, loaded = done.stdout.split()
+    assert float(response_s) == pytest.approx(0.75)
+    assert loaded == "False"
+
+
+def test_a_bound_that_no_replicas_can_keep_is_half_as_much_again_as_an_empty_batch() -> None:
+    """An empty batch of .4 s: R = .6 s, and .9 s is half as much again; 2 s every 3 s: R = 3.5 s."""
+    quick, slow = MicroBatches(fixed_s=0.4, tuple_s=1), MicroBatches(fixed_s=2, tuple_s=1, trigger_s=3)
+    assert attainable_s(2.0, quick.response_time_s(0, 1)) == 2.0
+    assert attainable_s(0.5, quick.response_time_s(0, 1)) == pytest.approx(0.9)
+    assert attainable_s(0.7, quick.response_time_s(0, 1)) == pytest.approx(0.9)
+    assert attainable_s(2.0, slow.response_time_s(0, 1)) == pytest.approx(5.25)
+
+
+@pytest.mark.parametrize("fixed_s", [-0.1, inf, float("nan")])
+def test_a_fixed_part_that_cannot_be_is_refused(fixed_s: float) -> None:
+    with pytest.raises(InputError, match="micro-batches: fixed_s"):
+        Batching(fixed_s=fixed_s)
+    with pytest.raises(InputError, match="micro-batches: trigger_s"):
+        Batching(fixed_s=0.1, trigger_s=fixed_s)
+
+
+def test_the_fixed_part_of_many_batches_is_that_of_most_of_them() -> None:
+    cold = [Batch(40, 2, 9.0 + 0.02 * 20), Batch(10, 1, 3.0 + 0.2)]
+    usual = [
+        Batch(tuples, speed, 0.1 + 0.02 * tuples / speed) for tuples, speed in ((10, 1), (70, 2), (9, 3))
+    ]
+    assert fixed_part_s([*cold, *usual], 0.02) == pytest.approx(0.1)
+    assert fixed_part_s([Batch(10, 1, 0.1)], 0.02) == 0.0, "faster than its tuples: no fixed part, not less"
+    with pytest.raises(InputError, match="none were measured"):
+        fixed_part_s([], 0.02)

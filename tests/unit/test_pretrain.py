@@ -1,5 +1,7 @@
 """From a few minutes of measurements to a policy that starts well."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +15,19 @@ from penstock.control.safety_settings import UNGUARDED
 from penstock.control.saved import restored, saved
 from penstock.control.spec import ControllerSpec, Manager, OperatorSpec
 from penstock.data.synthetic import day_and_week
-from penstock.domain.application import Operator, pipeline
+from penstock.domain.application import Batching, Operator, pipeline
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.perf.deployments import handle_of
+from penstock.perf.micro_batch import MicroBatches
 from penstock.policy.kernel import CompiledPolicy, copied
 from penstock.policy.memory import learned
+from penstock.policy.operator.value_iteration import ValueIteration, violation_costs
+from penstock.policy.rl.problem import level_rates
 from penstock.runtimes.sim.episode import no_totals, run, single_replica, starting_type, trail_of, world_of
 from penstock.training.pretrain import model_of, pretrained, specs_of
 
@@ -240,3 +246,94 @@ def test_a_header_describes_the_application_manager_and_the_paces() -> None:
     assert controller.managers.operator_period_s == {"count": 30.0}
     assert controller.managers.rest_s == 60.0
     assert getattr(controller.managers.application, "high_s", None) == 0.03
+
+
+def in_batches(seen: ApplicationObservation, fixed_s: float) -> ApplicationObservation:
+    """The same interval on an engine of micro-batches, on three replicas."""
+
+    def one(seen: OperatorObservation) -> OperatorObservation:
+        batch_s = MicroBatches(fixed_s=fixed_s, tuple_s=MEAN_S).batch_s(seen.arrival_rate or 0.0, 3)
+        return seen._replace(batch_s=batch_s, batch_tuples=(seen.arrival_rate or 0.0) * batch_s)
+
+    return seen._replace(operators=tuple(one(operator) for operator in seen.operators))
+
+
+def test_micro_batches_that_were_seen_are_in_the_model_and_in_what_managers_are_given() -> None:
+    seen = [in_batches(whole, 0.3) for whole in minutes(1)]
+    model = model_of(GRAPH, seen, TYPES, interval_s=30.0, trigger_s=0.2)
+    (operator,) = model.application.operators
+    assert operator.service_time_s == pytest.approx(MEAN_S, rel=0.02)
+    assert operator.batching is not None
+    # A batch of some 160 tuples on three replicas works for .27 s: 2 % of them are 5 ms.
+    assert operator.batching.fixed_s == pytest.approx(0.3, abs=0.006)
+    assert operator.batching.trigger_s == 0.2
+    (one,) = specs_of(model, OBJECTIVE)
+    assert one.batching == operator.batching
+    queue = measured_operator(spec_of("vi", one), one, model.rates).queue
+    assert queue.in_batches
+    assert (queue.batch_fixed_s, queue.trigger_s) == (operator.batching.fixed_s, 0.2)
+
+
+def test_what_was_seen_without_micro_batches_is_known_as_before() -> None:
+    (operator,) = model_of(GRAPH, minutes(1), TYPES, interval_s=30.0, trigger_s=0.5).application.operators
+    assert operator.batching is None
+    silent = [
+        seen._replace(operators=tuple(one._replace(batch_s=0.1, batch_tuples=0.0) for one in seen.operators))
+        for seen in minutes(1)
+    ]
+    (operator,) = model_of(GRAPH, silent, TYPES, interval_s=30.0).application.operators
+    assert operator.batching is None, "an empty batch tells nothing of what tuples take"
+
+
+def batched_on_slow_nodes(policy: str, batching: Batching | None, bound_s: float = 2.0) -> ControllerSpec:
+    made = on_slow_nodes(policy)
+    (one,) = made.operators
+    return replace(made, operators=(replace(one, batching=batching, bound_s=bound_s),))
+
+
+def test_a_planner_counts_as_late_what_the_model_of_micro_batches_says_is_late() -> None:
+    made = batched_on_slow_nodes("vi", Batching(fixed_s=0.3, trigger_s=0.5))
+    controller, _ = build_controller(made)
+    policy = controller.managers.operators["count"]
+    assert isinstance(policy, ValueIteration)
+    costs = violation_costs(policy.problem, policy.queue)
+    model = MicroBatches(fixed_s=0.3, tuple_s=MEAN_S, trigger_s=0.5)
+    for replicas in range(1, 5):
+        here = handle_of(policy.deployments, Replicas((replicas,)))
+        late = [model.response_time_s(rate, replicas) > 2.0 for rate in level_rates(policy.problem)]
+        assert (costs[here] > 0).tolist() == late
+
+
+def test_who_knows_of_micro_batches_wants_a_second_replica_before_one_is_full() -> None:
+    """.9 / (1 - rho) <= 2 s up to rho = .55, 110 tuples/s of 200; a queue waits so long above .998 only."""
+    batched = wants(batched_on_slow_nodes("vi", Batching(fixed_s=0.6)), train=False)
+    assert [batched[1, rate] for rate in (75, 125)] == [1, 2]
+    queued = wants(batched_on_slow_nodes("vi", None), train=False)
+    assert [queued[1, rate] for rate in (75, 125)] == [1, 1]
+
+
+def test_after_training_a_learner_wants_what_the_optimal_policy_wants_of_micro_batches() -> None:
+    batching = Batching(fixed_s=0.3, trigger_s=0.5)
+    optimal = wants(batched_on_slow_nodes("vi", batching), train=False)
+    learned_wants = wants(batched_on_slow_nodes("model-based", batching), train=True)
+    assert np.mean([learned_wants[state] == wanted for state, wanted in optimal.items()]) > 0.95
+
+
+def test_a_bound_that_no_replicas_can_keep_does_not_make_them_give_up() -> None:
+    """Empty batches of 2 s take 3 s, so 2 s cannot be kept; 3 / (1 - rho) <= 4.5 s asks for rho <= 1/3."""
+    wanted = wants(batched_on_slow_nodes("vi", Batching(fixed_s=2.0)), train=False)
+    assert wanted[1, 25] == 1
+    assert wanted[2, 225] == 3
+
+
+def test_a_specification_written_before_there_were_micro_batches_is_read_and_one_with_them_comes_back() -> (
+    None
+):
+    made = batched_on_slow_nodes("vi", Batching(fixed_s=0.3, trigger_s=0.5))
+    line = encoded(Header(controller=made))
+    assert decoded(line) == Header(controller=made)
+    before = json.loads(line)
+    for one in (*before["controller"]["operators"], *before["controller"]["application"]["operators"]):
+        del one["batching"]
+    header = decoded(json.dumps(before))
+    assert header == Header(controller=batched_on_slow_nodes("vi", None))

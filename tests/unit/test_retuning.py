@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from penstock.apps.paced.form import paced
+from penstock.compiled import read_only
 from penstock.control.build import build_controller
 from penstock.control.journal import (
     Entry,
@@ -41,7 +43,8 @@ from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings, controller_for
 from penstock.policy.application.tuned import naive
 from penstock.policy.registry import Level, entries
-from penstock.training.retuning import configuration_of, is_tuned, job_of, moved, tuned
+from penstock.runtimes.sim.graph import managed_operators, run_application
+from penstock.training.retuning import _Monitored, configuration_of, is_tuned, job_of, moved, tuned
 
 # At 100 tuples/s one replica of `second` is busy at .8: 8 / (1 - .8) = 40 ms (M/M/1), two make it
 # 8 / (1 - .4^2) = 9.5 ms (M/M/2). So a bound of 50 ms wants one, a bound of 20 ms two.
@@ -60,8 +63,13 @@ MODEL_FREE = [
 ]
 
 
-def seen(at_s: float, *, rate: float = 100.0, service_s: float = 0.008) -> ApplicationObservation:
+def seen(
+    at_s: float, *, rate: float = 100.0, service_s: float = 0.008, fixed_s: float | None = None
+) -> ApplicationObservation:
+    """On an engine of micro-batches with this fixed part, if there is one."""
+
     def one(name: str, mean_s: float) -> OperatorObservation:
+        batch_s = None if fixed_s is None else fixed_s / (1 - rate * mean_s)
         return OperatorObservation(
             operator=name,
             at_s=at_s,
@@ -71,6 +79,8 @@ def seen(at_s: float, *, rate: float = 100.0, service_s: float = 0.008) -> Appli
             utilisation=rate * mean_s,
             service_time_s=mean_s,
             service_variance_s2=mean_s**2,
+            batch_s=batch_s,
+            batch_tuples=None if batch_s is None else rate * batch_s,
         )
 
     operators = (one("first", 0.001), one("second", service_s))
@@ -410,6 +420,45 @@ def test_the_analyser_takes_rates_and_moments_from_what_was_monitored() -> None:
     blind = [one._replace(operators=()) for one in monitored]
     with pytest.raises(InputError, match="no service time was measured"):
         job_of(spec(), blind)
+
+
+def test_the_analyser_takes_micro_batches_from_what_was_monitored() -> None:
+    monitored = [seen(5.0 * i, fixed_s=0.2) for i in range(6)]
+    job = job_of(spec(), monitored, trigger_s=0.5)
+    managed = [one.batching for one in job.operators]
+    assert managed == [one.batching for one in job.application.operators]
+    for batching in managed:
+        assert batching is not None
+        assert batching.fixed_s == pytest.approx(0.2)
+        assert batching.trigger_s == 0.5
+    twice = job_of(spec(), [seen(5.0 * i, fixed_s=0.4) for i in range(6)])
+    assert moved(job, twice) == "fixed part of micro-batches of 'first' from 0.2 to 0.4"
+    assert moved(job_of(spec(), [seen(5.0 * i) for i in range(6)]), job) == "", "nothing to compare with"
+
+
+def test_tuning_is_judged_on_micro_batches_where_there_are_any() -> None:
+    """90 tuples/s on one replica each: batches of .2 / .91 and .2 / .28 s, and half of that to wait."""
+    monitored = [seen(5.0 * i, rate=90.0, fixed_s=0.2) for i in range(4)]
+    job = replace(
+        job_of(spec(Objective(response_time_s=5.0)), monitored),
+        operator_policy=Manager(name="fixed", parameters={"replicas": 1}),
+    )
+    rates = read_only(np.full(10, 90.0))
+    rngs = dict.fromkeys(("first", "second"), np.random.default_rng(1))
+    one_each = managed_operators(job, _Monitored(job, rates), rngs)
+    ran = run_application(job.application, job.objective, one_each, rates)
+    assert ran.response_time_s == pytest.approx(np.full(10, 0.3 / 0.91 + 0.3 / 0.28))
+
+
+def test_a_live_run_tells_its_tuner_of_micro_batches_and_of_the_trigger(tmp_path: Path) -> None:
+    tuner = Slow(after=1)
+    run = Running(tmp_path, tuner, trigger_s=0.7).rounds(MEASURING + 3, fixed_s=0.02)
+    begun = next(entry for entry in run.entries if isinstance(entry, Header))
+    for one in (*tuner.jobs[0].operators, *begun.controller.operators):
+        assert one.batching is not None
+        assert one.batching.fixed_s == pytest.approx(0.02)
+        assert one.batching.trigger_s == 0.7
+    assert replay(run.entries, build_controller).difference is None
 
 
 def test_tuning_keeps_every_path_within_its_limit_saves_resources_and_repeats_exactly() -> None:

@@ -115,6 +115,12 @@ def _nearly_full(_: int) -> "Staged":
     return queries.NEARLY_FULL_STAGES, lambda stage: _live(queries.run_nearly_full(stage=stage))
 
 
+def _micro_batches(_: int) -> "Staged":
+    from penstock.bench import micro_batches
+
+    return micro_batches.STAGES, lambda stage: _live(micro_batches.run_micro_batches(stage=stage))
+
+
 def _live(figures: "Iterator[Figure]") -> "Iterator[Figure]":
     """What can go wrong with a cluster, in one line."""
     from penstock.live.run import RunError
@@ -153,5 +159,6 @@ BENCHMARKS = {
     "step": Benchmark("how soon the objective is kept again when the load jumps", _step),
     "queries": Benchmark("one query for operators that follow each other, or one for each", _queries),
     "nearly-full": Benchmark("the same where operators wait and have little time to spare", _nearly_full),
+    "micro-batches": Benchmark("predicted against measured response times on Spark", _micro_batches),
     "attach": Benchmark("two objectives for one query of Spark's own", _attached),
 }

@@ -13,7 +13,8 @@ from penstock.control.spec import ControllerSpec, Manager, OperatorSpec
 from penstock.domain.application import Application
 from penstock.domain.infrastructure import NodeType
 from penstock.perf.deployments import known_deployments
-from penstock.perf.queueing import m_g_1
+from penstock.perf.micro_batch import attainable_s
+from penstock.perf.queueing import queue_as_known, replica_response_time
 from penstock.perf.traffic import visits
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.knowledge import ApplicationKnowledge, NodeKnowledge, OperatorKnowledge
@@ -100,7 +101,12 @@ class FromMeasurements:
 def measured_operator(spec: ControllerSpec, one: OperatorSpec, rates: Floats) -> OperatorKnowledge:
     """An operator as it was measured, on nodes as they are; its policy is given the measurements."""
     space = known_deployments(spec.node_types, one.max_replicas)
-    queue = m_g_1(one.service_time_s, one.service_scv)
+    queue = queue_as_known(one.service_time_s, one.service_scv, one.batching)
+    bound_s = one.bound_s
+    if one.batching is not None:
+        # A violation counts once, however late: of a bound that nothing can keep, the fewest replicas
+        # would be learned, whatever the load.
+        bound_s = attainable_s(bound_s, replica_response_time(queue, 0.0, 1.0))
     dearest = max(node_type.price for node_type in spec.node_types)
     return OperatorKnowledge(
         node_types=spec.node_types,
@@ -108,7 +114,7 @@ def measured_operator(spec: ControllerSpec, one: OperatorSpec, rates: Floats) ->
         queue=queue,
         service_time_s=one.service_time_s,
         service_scv=one.service_scv,
-        max_response_time_s=one.bound_s,
+        max_response_time_s=bound_s,
         weights=spec.weights,
         cost_scale=one.max_replicas * (dearest or 1.0),
         levels=spec.levels,

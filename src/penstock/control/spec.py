@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.compiled import Floats
 from penstock.control.safety_settings import SafetySettings
-from penstock.domain.application import Application
+from penstock.domain.application import Application, Batching
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
@@ -76,6 +76,7 @@ class OperatorSpec:
     max_replicas: int = 10
     max_rate: float | None = None  # tuples/s; None: what all replicas on reference nodes can take
     rates: tuple[float, ...] = ()  # tuples/s as measured, interval by interval
+    batching: Batching | None = None  # None: tuple by tuple
 
     def __post_init__(self) -> None:
         if self.max_rate is not None and not (isfinite(self.max_rate) and self.max_rate > 0):
@@ -218,6 +219,7 @@ def operator_specs(
             service_scv=operator.service_scv,
             max_replicas=operator.max_replicas,
             rates=tuple(float(rate) for rate in rates * reached[operator.name]),
+            batching=operator.batching,
         )
         for operator in application.operators
     )

@@ -24,6 +24,19 @@ class Sink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """An operator that takes tuples in micro-batches, not one by one."""
+
+    fixed_s: float  # of a batch, whatever is in it
+    trigger_s: float = 0.0  # a batch begins this long after the one before it, at the earliest
+
+    def __post_init__(self) -> None:
+        for name, value in (("fixed_s", self.fixed_s), ("trigger_s", self.trigger_s)):
+            if not (isfinite(value) and value >= 0):
+                raise InputError(f"micro-batches: {name}={value}; it must be finite and not negative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One processing step, run by one or more replicas."""
 
@@ -35,6 +48,7 @@ class Operator:
     state_bytes: int = 0
     max_replicas: int = 10
     pinned_to: str | None = None  # the only node this operator may run on
+    batching: Batching | None = None  # None: tuple by tuple
 
     def __post_init__(self) -> None:
         if not (isfinite(self.service_time_s) and self.service_time_s > 0):

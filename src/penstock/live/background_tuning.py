@@ -39,10 +39,18 @@ class Retuning:
     """When to tune, and what to do with the outcome."""
 
     def __init__(
-        self, tuner: Tuner, journal: Journal, *, least_s: float, period_s: float, limit_s: float
+        self,
+        tuner: Tuner,
+        journal: Journal,
+        *,
+        least_s: float,
+        period_s: float,
+        limit_s: float,
+        trigger_s: float = 0.0,
     ) -> None:
         self._tuner, self._journal = tuner, journal
         self._least_s, self._period_s, self._limit_s = least_s, period_s, limit_s
+        self._trigger_s = trigger_s
         self._monitored: deque[ApplicationObservation] = deque(maxlen=MONITORED)
         self._tuned_for: ControllerSpec | None = None
         self._began_at_s: float | None = None  # of the running job
@@ -88,7 +96,7 @@ class Retuning:
         if too_early or not self._monitored or at_s - self._monitored[0].at_s < self._least_s:
             return
         try:
-            job = job_of(now.spec, self._monitored)
+            job = job_of(now.spec, self._monitored, trigger_s=self._trigger_s)
         except InputError:
             return  # something was not measured yet: there is nothing to simulate
         why = "at the start" if self._tuned_for is None else moved(self._tuned_for, job)

@@ -123,6 +123,7 @@ class Controlling:
             least_s=settings.measure_s,
             period_s=settings.retune_s,
             limit_s=settings.tuning_limit_s,
+            trigger_s=settings.trigger_s,
         )
 
     def _try_to_build(self, seen: ApplicationObservation) -> str:
@@ -132,7 +133,11 @@ class Controlling:
             return ""
         try:
             model = model_of(
-                declared.application, self._measured, declared.node_types, interval_s=declared.interval_s
+                declared.application,
+                self._measured,
+                declared.node_types,
+                interval_s=declared.interval_s,
+                trigger_s=self._settings.trigger_s,
             )
             self._build(model)
         except InputError as problem:

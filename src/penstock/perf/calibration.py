@@ -1,8 +1,9 @@
 """The QoS analyser: a model to simulate, from what was monitored (Russo 2023, sec. 5.2.2).
 
-Mean and variance of each operator's service time make it an M/G/1 queue per replica, what it
-passes on per tuple the load of those after it; the source's rates, interval by interval, are what
-the simulation is driven by.
+Mean and variance of each operator's service time make it an M/G/1 queue per replica; where there
+were micro-batches, they make it one of these (`perf/micro_batch.py`). What it passes on per tuple is
+the load of those after it; the source's rates, interval by interval, are what the simulation is
+driven by.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,9 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from penstock.compiled import Floats, frozen_floats
-from penstock.domain.application import Application, Operator
+from penstock.domain.application import Application, Batching, Operator
 from penstock.domain.errors import InputError
+from penstock.perf.micro_batch import Batch, fixed_part_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,7 @@ class ServiceSample:
     variance_s2: float | None  # around that mean, divided by the number of tuples; None: not measured
     speedup: float = 1.0  # of the node they were measured on
     selectivity: float | None = None  # tuples out per tuple in; None: not measured
+    batch: Batch | None = None  # the mean of the micro-batches that ended; None: tuple by tuple
 
     def __post_init__(self) -> None:
         if self.tuples < 1:
@@ -49,9 +52,13 @@ class SystemModel:
 
 
 def system_model(
-    graph: Application, samples: Sequence[ServiceSample], rates: Sequence[float | None]
+    graph: Application,
+    samples: Sequence[ServiceSample],
+    rates: Sequence[float | None],
+    *,
+    trigger_s: float = 0.0,
 ) -> SystemModel:
-    """The graph with service times as measured, driven by the rates as measured.
+    """The graph with service times and micro-batches as measured, driven by the rates as measured.
 
     An interval whose rate was not measured counts as the one before it (at the beginning,
     as the first that was measured): no load at all would be a much bolder guess.
@@ -63,13 +70,13 @@ def system_model(
                 f"application '{graph.name}': measured operator '{sample.operator}' is not in it"
             )
     operators = tuple(
-        _as_measured(operator, [sample for sample in samples if sample.operator == operator.name])
+        _as_measured(operator, [sample for sample in samples if sample.operator == operator.name], trigger_s)
         for operator in graph.operators
     )
     return SystemModel(application=replace(graph, operators=operators), rates=_without_gaps(rates))
 
 
-def _as_measured(operator: Operator, samples: Sequence[ServiceSample]) -> Operator:
+def _as_measured(operator: Operator, samples: Sequence[ServiceSample], trigger_s: float) -> Operator:
     """Moments of all samples together, as on a node of speedup 1."""
     if not samples:
         raise InputError(f"operator '{operator.name}': no service time was measured; keep the naive shares")
@@ -80,7 +87,21 @@ def _as_measured(operator: Operator, samples: Sequence[ServiceSample]) -> Operat
     selectivity = operator.selectivity
     if passed:
         selectivity = sum(tuples * share for tuples, share in passed) / sum(tuples for tuples, _ in passed)
-    return replace(operator, service_time_s=mean, service_scv=variance / mean**2, selectivity=selectivity)
+    return replace(
+        operator,
+        service_time_s=mean,
+        service_scv=variance / mean**2,
+        selectivity=selectivity,
+        batching=_batching(samples, mean, trigger_s),
+    )
+
+
+def _batching(samples: Sequence[ServiceSample], service_time_s: float, trigger_s: float) -> Batching | None:
+    """What the micro-batches took besides so much per tuple; None where there were none."""
+    batches = [sample.batch for sample in samples if sample.batch is not None]
+    if not batches:
+        return None
+    return Batching(fixed_s=fixed_part_s(batches, service_time_s), trigger_s=trigger_s)
 
 
 def _variance(operator: Operator, samples: Sequence[ServiceSample], mean: float) -> float:

@@ -18,7 +18,7 @@ from penstock.domain.application import Application
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 from penstock.perf.deployments import NOWHERE, Deployments, count_of, replicas_of
-from penstock.perf.queueing import QueueModel, load, replica_response_time
+from penstock.perf.queueing import QueueModel, load, queue_as_known, replica_response_time
 from penstock.perf.traffic import visits
 
 LARGEST_JOINT_TABLE = 50_000_000  # joint deployments times joint actions
@@ -76,6 +76,9 @@ class JointQueues(NamedTuple):
     share: Floats  # tuples that reach each operator per tuple of the source
     service_time_s: Floats  # per operator
     service_scv: Floats  # per operator; 0 is M/D/1
+    batch_fixed_s: Floats  # per operator, of its micro-batches
+    trigger_s: Floats  # per operator
+    in_batches: Floats  # per operator, 1 where it has any
     on_path: Floats  # path x operator, 1 where the path goes through it
     strictness: Floats  # per path: the reference limit over its own; 1 where all limits are the same
     no_curve: Floats
@@ -88,17 +91,24 @@ def reference_limit(application: Application, objective: Objective) -> float:
 
 
 def joint_queues(application: Application, objective: Objective | None = None) -> JointQueues:
-    """The operators of an application in its own order, replicas as M/G/1 queues.
+    """The operators of an application in its own order, replicas as M/G/1 queues or of micro-batches.
 
     Where paths have limits of their own, times count in multiples of them: a path is late
     exactly when it counts for more than the reference limit.
     """
     reaching = visits(application)
     names = [operator.name for operator in application.operators]
+    queues = [
+        queue_as_known(operator.service_time_s, operator.service_scv, operator.batching)
+        for operator in application.operators
+    ]
     return JointQueues(
         share=frozen_floats([reaching[name] for name in names]),
-        service_time_s=frozen_floats([operator.service_time_s for operator in application.operators]),
-        service_scv=frozen_floats([operator.service_scv for operator in application.operators]),
+        service_time_s=frozen_floats([queue.service_time_s for queue in queues]),
+        service_scv=frozen_floats([queue.service_scv for queue in queues]),
+        batch_fixed_s=frozen_floats([queue.batch_fixed_s for queue in queues]),
+        trigger_s=frozen_floats([queue.trigger_s for queue in queues]),
+        in_batches=frozen_floats([queue.in_batches for queue in queues]),
         on_path=frozen_floats([[float(name in path) for name in names] for path in application.paths]),
         strictness=frozen_floats(_strictness(application, objective)),
         no_curve=frozen_floats([]),
@@ -116,7 +126,19 @@ def _strictness(application: Application, objective: Objective | None) -> list[f
 def queue_of(queues: JointQueues, operator: int) -> QueueModel:
     """One operator's queue, as a lone operator would have it."""
     service, scv = queues.service_time_s[operator], queues.service_scv[operator]
-    return QueueModel(service, 1.0, scv, 1.0, False, False, queues.no_curve, queues.no_curve)
+    return QueueModel(
+        service,
+        1.0,
+        scv,
+        1.0,
+        False,
+        False,
+        queues.no_curve,
+        queues.no_curve,
+        queues.in_batches[operator] > 0,
+        queues.batch_fixed_s[operator],
+        queues.trigger_s[operator],
+    )
 
 
 @compiled

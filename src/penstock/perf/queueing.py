@@ -1,8 +1,9 @@
-"""Response time of one replica as a single-server queue.
+"""Response time of one replica: as a single-server queue, or of micro-batches.
 
 M/M/1, M/D/1, M/G/1 and G/G/1 are one formula with other variabilities. Kingman's waiting
 time (De Matteis 2017, eq. 7) is  W = rho/(1-rho) * (ca2+cs2)/2 * S.  With Poisson arrivals
 (ca2 = 1) it equals Pollaczek-Khinchine exactly; cs2 = 1 gives M/M/1, cs2 = 0 M/D/1.
+Micro-batches are no such queue: `perf/micro_batch.py` has their formula.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.compiled import Floats, compiled, frozen_floats
+from penstock.domain.application import Batching
 from penstock.domain.errors import InputError
+from penstock.perf.micro_batch import settled_response_s
 
 
 class Split(Enum):
@@ -42,6 +45,9 @@ class QueueModel(NamedTuple):
     by_mean: bool
     curve_rate: Floats  # measured curve at speedup 1; empty: use the formula
     curve_time_s: Floats
+    in_batches: bool = False  # micro-batches: variabilities and curve are not used
+    batch_fixed_s: float = 0.0
+    trigger_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,12 +151,29 @@ def measured(
     )
 
 
+def micro_batches(service_time_s: float, batching: Batching) -> QueueModel:
+    """Micro-batches that end when the slowest replica does, all having the same number of tuples."""
+    one_by_one = _model(service_time_s, arrival_scv=1, service_scv=0, split=Split.EVENLY, judged=Judged.WORST)
+    return one_by_one._replace(
+        in_batches=True, batch_fixed_s=float(batching.fixed_s), trigger_s=float(batching.trigger_s)
+    )
+
+
+def queue_as_known(service_time_s: float, service_scv: float, batching: Batching | None) -> QueueModel:
+    """An operator by what was measured of it: of micro-batches where it has any, else M/G/1."""
+    if batching is None:
+        return m_g_1(service_time_s, service_scv)
+    return micro_batches(service_time_s, batching)
+
+
 def corrected(model: QueueModel, *, rate: float, measured_wait_s: float, speed: float = 1.0) -> QueueModel:
     """Fit the model to the last measurement (De Matteis 2017, eq. 8): scale waiting by measured/predicted.
 
     `rate` and the measured wait are those of one replica, on a node of this speed. A measured
-    curve is a measurement already and stays as it is.
+    curve is a measurement already and stays as it is; micro-batches are calibrated by their own.
     """
+    if model.in_batches:
+        return model
     plain = model._replace(correction=1.0)
     predicted = waiting_time(plain, rate, speed)
     if model.curve_rate.size > 0 or not (0 < predicted < np.inf and 0 <= measured_wait_s < np.inf):
@@ -160,13 +183,23 @@ def corrected(model: QueueModel, *, rate: float, measured_wait_s: float, speed: 
 
 @compiled
 def waiting_time(model: QueueModel, rate: float, speed: float) -> float:
-    """Mean time in queue of a replica that gets `rate` tuples/s; infinite when it cannot keep up."""
+    """Mean time in queue of a replica that gets `rate` tuples/s; infinite when it cannot keep up.
+
+    In a micro-batch, all the time in which a tuple is not itself worked on.
+    """
     service = model.service_time_s / speed
+    if model.in_batches:
+        return max(_response_in_batches(model, rate, speed) - service, 0.0)
     utilisation = rate * service
     if utilisation >= 1.0:
         return np.inf
     variability = (model.arrival_scv + model.service_scv) / 2.0
     return model.correction * variability * utilisation * service / (1.0 - utilisation)
+
+
+@compiled
+def _response_in_batches(model: QueueModel, rate: float, speed: float) -> float:
+    return settled_response_s(model.batch_fixed_s, model.service_time_s, model.trigger_s, rate, speed)
 
 
 @compiled
@@ -200,6 +233,8 @@ def interpolated(x: float, xs: Floats, ys: Floats) -> float:
 @compiled
 def replica_response_time(model: QueueModel, rate: float, speed: float) -> float:
     """Mean time from arrival to completion at one replica."""
+    if model.in_batches:
+        return _response_in_batches(model, rate, speed)
     if model.curve_rate.size > 0:
         # A node twice as fast meets twice the rate in half the time.
         equivalent = rate / speed

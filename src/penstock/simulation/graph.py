@@ -99,6 +99,7 @@ def managers_of(
                 service_time_s=operator.service_time_s,
                 service_scv=operator.service_scv,
                 max_replicas=operator.max_replicas,
+                batching=operator.batching,
             )
             for operator in application.operators
         ),

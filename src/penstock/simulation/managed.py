@@ -25,7 +25,7 @@ from penstock.domain.infrastructure import Infrastructure
 from penstock.perf.cost import interval_cost
 from penstock.perf.deployments import known_deployments, replicas_at
 from penstock.perf.downtime import PauseAndResume
-from penstock.perf.queueing import m_g_1
+from penstock.perf.queueing import queue_as_known
 from penstock.policy.application.tuned import Behaviour, Configuration, TuningEffort, naive
 from penstock.policy.registry import Level
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
@@ -241,7 +241,7 @@ def _simulated(
         objective=world.spec.objective,
         models={
             operator.name: OperatorModel(
-                queue=m_g_1(operator.service_time_s, operator.service_scv),
+                queue=queue_as_known(operator.service_time_s, operator.service_scv, operator.batching),
                 deployments=known_deployments(node_types, operator.max_replicas),
                 first=first(operator.name),
                 delay_s=world.entry.delays_s.get(operator.name, 0.0),

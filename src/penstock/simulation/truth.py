@@ -12,7 +12,7 @@ from penstock.control.spec import OperatorSpec
 from penstock.domain.application import Application
 from penstock.domain.objective import Objective, Weights
 from penstock.perf.deployments import known_deployments, with_types
-from penstock.perf.queueing import m_g_1, m_m_1
+from penstock.perf.queueing import m_m_1, queue_as_known
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.knowledge import ApplicationKnowledge, OperatorKnowledge
 from penstock.policy.rl.post_decision import BelievedModel
@@ -44,7 +44,7 @@ class Truth:
         known = OperatorKnowledge(
             node_types=node_types,
             deployments=known_deployments(node_types, one.max_replicas),
-            queue=m_g_1(one.service_time_s, one.service_scv),
+            queue=queue_as_known(one.service_time_s, one.service_scv, one.batching),
             service_time_s=one.service_time_s,
             service_scv=one.service_scv,
             max_response_time_s=one.bound_s,
@@ -93,7 +93,8 @@ def believed_model(known: OperatorKnowledge, variant: Variant, rng: Generator) -
     else:
         mean /= 1.0 + error
     believed = with_types(known.deployments, speedup=rng.uniform(low, high), price=known.deployments.price)
-    return BelievedModel(deployments=believed, queue=m_m_1(mean))
+    queue = known.queue._replace(service_time_s=mean) if known.queue.in_batches else m_m_1(mean)
+    return BelievedModel(deployments=believed, queue=queue)
 
 
 def first_deployment(known: OperatorKnowledge, policy: OperatorPolicy[object], first: FirstReplica) -> int:

@@ -1,9 +1,9 @@
 """Training before the first live decision: from minutes of measurements, in seconds of simulation.
 
-What was measured makes the simulator's model of every operator (M/G/1 by mean and variance of
-its service times); the very policies that will decide live learn on it; the controller starts
-with what they learned. A model that is somewhat wrong is far better than none: live, they go
-on learning.
+What was measured makes the simulator's model of every operator (of its micro-batches where there
+were any, else M/G/1 by mean and variance of its service times); the very policies that will decide
+live learn on it; the controller starts with what they learned. A model that is somewhat wrong is
+far better than none: live, they go on learning.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation
 from penstock.perf.calibration import ServiceSample, SystemModel, system_model
 from penstock.perf.joint import joint_queues
+from penstock.perf.micro_batch import Batch
 from penstock.policy.application.centralised import CentralisedLearner
 from penstock.policy.kernel import CompiledPolicy, copied
 from penstock.policy.memory import learned, with_learned
@@ -42,8 +43,12 @@ def model_of(
     node_types: tuple[NodeType, ...],
     *,
     interval_s: float,
+    trigger_s: float = 0.0,
 ) -> SystemModel:
-    """The graph with service times and selectivities as observed, and the source's rates."""
+    """The graph with service times, micro-batches and selectivities as observed, and the source's rates.
+
+    `trigger_s` is known, not observed: a micro-batch begins that long after the one before, at the earliest.
+    """
     samples: list[ServiceSample] = []
     for seen in observations:
         for one in seen.operators:
@@ -53,18 +58,23 @@ def model_of(
             if tuples < 1 or not one.service_time_s > 0:
                 continue
             pairs = zip(one.replicas.counts, node_types, strict=True)
-            speedup = sum(count * kind.speedup for count, kind in pairs) / one.replicas.total
+            speed = sum(count * kind.speedup for count, kind in pairs)
+            batch = None
+            if one.batch_s is not None and one.batch_tuples:
+                batch = Batch(tuples=one.batch_tuples, speed=speed, seconds=one.batch_s)
             samples.append(
                 ServiceSample(
                     operator=one.operator,
                     tuples=tuples,
                     mean_s=one.service_time_s,
                     variance_s2=one.service_variance_s2,
-                    speedup=speedup,
+                    speedup=speed / one.replicas.total,
                     selectivity=one.selectivity,
+                    batch=batch,
                 )
             )
-    return system_model(application, samples, [seen.source_rate for seen in observations])
+    rates = [seen.source_rate for seen in observations]
+    return system_model(application, samples, rates, trigger_s=trigger_s)
 
 
 def specs_of(

@@ -46,12 +46,16 @@ def is_tuned(spec: ControllerSpec) -> bool:
     return configuration_of(spec) != naive(spec.application, spec.objective)
 
 
-def job_of(spec: ControllerSpec, monitored: Sequence[ApplicationObservation]) -> ControllerSpec:
+def job_of(
+    spec: ControllerSpec, monitored: Sequence[ApplicationObservation], *, trigger_s: float = 0.0
+) -> ControllerSpec:
     """The QoS analyser (Russo 2023, sec. 5.2.2): the current bounds and weights, on a model of what was seen.
 
     Raises InputError where something was not measured yet.
     """
-    model = model_of(spec.application, monitored, spec.node_types, interval_s=spec.interval_s)
+    model = model_of(
+        spec.application, monitored, spec.node_types, interval_s=spec.interval_s, trigger_s=trigger_s
+    )
     newest = replace(
         spec,
         operators=specs_of(model, spec.objective),
@@ -63,10 +67,11 @@ def job_of(spec: ControllerSpec, monitored: Sequence[ApplicationObservation]) ->
 
 def moved(before: ControllerSpec, now: ControllerSpec) -> str:
     """What has moved from one model to another, in words; nothing if it is about the same."""
-    pairs = {"the load": (_mean(before.source_rates), _mean(now.source_rates))} | {
-        f"service time of '{a.name}'": (a.service_time_s, b.service_time_s)
-        for a, b in zip(before.operators, now.operators, strict=True)
-    }
+    pairs = {"the load": (_mean(before.source_rates), _mean(now.source_rates))}
+    for a, b in zip(before.operators, now.operators, strict=True):
+        pairs[f"service time of '{a.name}'"] = a.service_time_s, b.service_time_s
+        if a.batching is not None and b.batching is not None:
+            pairs[f"fixed part of micro-batches of '{a.name}'"] = a.batching.fixed_s, b.batching.fixed_s
     for what, (was, is_now) in pairs.items():
         if abs(is_now - was) > MOVED * was:
             return f"{what} from {was:.4g} to {is_now:.4g}"

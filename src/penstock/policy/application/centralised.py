@@ -33,10 +33,12 @@ from penstock.perf.joint import (
     check_joint_size,
     joint_deployments,
     joint_queues,
+    joint_response_time,
     joint_response_times,
     reference_limit,
 )
 from penstock.perf.latency import check_objective
+from penstock.perf.micro_batch import attainable_s
 from penstock.policy.application.requests import decided_above
 from penstock.policy.kernel import (
     HELD,
@@ -142,6 +144,10 @@ class CentralisedManager(Generic[K]):
             application, known.objective, levels=known.levels, max_rate=known.max_rate
         )
         queues = joint_queues(application, known.objective)
+        if any(operator.batching is not None for operator in application.operators):
+            # As for single operators: nobody learns anything where every deployment is late.
+            empty_s = float(joint_response_time(queues, problem.deployments, 0, 0.0))
+            problem = problem._replace(max_response_time_s=attainable_s(problem.max_response_time_s, empty_s))
         return {
             "application": application,
             "problem": problem,
@@ -167,7 +173,7 @@ class CentralisedManager(Generic[K]):
     @cached_property
     def _scales(self) -> tuple[tuple[Path, float], ...]:
         """What makes times on every path comparable: multiples of each path's own limit."""
-        limit = self.problem.max_response_time_s
+        limit = reference_limit(self.application, self.objective)
         return tuple((path, limit / self.objective.for_path(path)) for path in self.application.paths)
 
     @overload

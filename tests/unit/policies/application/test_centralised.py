@@ -1,5 +1,6 @@
 """Russo 2018: the joint problem against policy iteration in plain Python, and one manager against many."""
 
+from dataclasses import replace
 from itertools import pairwise, product
 from math import inf
 
@@ -7,7 +8,16 @@ import numpy as np
 import pytest
 
 from penstock.compiled import Floats
-from penstock.domain.application import Application, Operator, Path, Sink, Source, Stream, pipeline
+from penstock.domain.application import (
+    Application,
+    Batching,
+    Operator,
+    Path,
+    Sink,
+    Source,
+    Stream,
+    pipeline,
+)
 from penstock.domain.decision import Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -24,6 +34,7 @@ from penstock.perf.joint import (
     joint_response_times,
     joint_utilisation,
 )
+from penstock.perf.micro_batch import MicroBatches
 from penstock.perf.queueing import m_d_1
 from penstock.policy.application.centralised import (
     CentralisedLearner,
@@ -32,6 +43,7 @@ from penstock.policy.application.centralised import (
     joint_violation_costs,
 )
 from penstock.policy.kernel import Seen, step
+from penstock.policy.knowledge import ApplicationKnowledge
 from penstock.policy.operator.value_iteration import ValueIteration
 from penstock.policy.rl.problem import level_rates
 from penstock.runtimes.sim.joint import JointWorld, joint_trail, run_joint
@@ -142,6 +154,60 @@ def test_joint_response_times_are_those_of_the_queues_one_after_another() -> Non
     for row in range(space.replicas.size):
         counts = replicas_at(space, row).counts
         assert times[row] == pytest.approx([md1_time(counts, rate) for rate in RATES])
+
+
+def in_batches(fixed_s: float) -> Application:
+    """Operators that serve 2 and 3 tuples/s: the first in micro-batches, the second one by one."""
+    first, second = application().operators
+    return pipeline("app", replace(first, batching=Batching(fixed_s=fixed_s, trigger_s=0.5)), second)
+
+
+def test_joint_response_times_know_which_operators_work_in_micro_batches() -> None:
+    space = joint_deployments([2, 2])
+    times = joint_response_times(joint_queues(in_batches(0.2)), space, RATES)
+    batches = MicroBatches(fixed_s=0.2, tuple_s=1 / 2.0, trigger_s=0.5)
+    for row in range(space.replicas.size):
+        first, second = replicas_at(space, row).counts
+        expected = [
+            batches.response_time_s(rate, first) + md1_time((second,), rate, (3.0,)) for rate in RATES
+        ]
+        assert times[row] == pytest.approx(expected)
+
+
+def test_a_joint_plan_for_a_limit_that_no_replicas_can_keep_still_carries_the_load() -> None:
+    """Empty batches of 2 s make 3 s, and a third for the other operator: beyond 2 s whatever runs.
+
+    Levels stand for .4, 1.2 and 2 tuples/s; the limit becomes 1.5 (3 + 1/3) = 5 s.
+    """
+    known = ApplicationKnowledge(
+        application=in_batches(2.0),
+        objective=Objective(response_time_s=LIMIT_S, weights=WEIGHTS),
+        node_types=(NodeType(name="one", speedup=1.0, price=1.0),),
+        training=np.tile(RATES, 100),
+        max_rate=2.4,
+        interval_s=5.0,
+        levels=3,
+    )
+    usual = CentralisedMdp.usual(known)
+    assert usual["problem"].max_response_time_s == pytest.approx(1.5 * (3.0 + 1 / 3))
+    late = usual["violation_costs"] > 0
+    one, two = (handle_of(usual["problem"].deployments, Replicas((k, 1))) for k in (1, 2))
+    assert late[one].tolist() == [False, True, True]  # 3 / .8 + .4 s; 3 / .4 + .4 s; never
+    assert late[two].tolist() == [False, False, True]  # 3 / .7 + .4 s; 3 / .5 + .6 s
+    measured = {
+        name: OperatorObservation(
+            operator=name,
+            at_s=5.0,
+            replicas=Replicas((1,)),
+            arrival_rate=0.4,
+            response_time_s=took_s,
+            utilisation=0.2,
+        )
+        for name, took_s in (("op0", 4.0), ("op1", 0.5))
+    }
+    seen = CentralisedMdp(objective=known.objective, **usual)._joint(measured, 0.4)
+    assert isinstance(seen, Seen)
+    assert seen.response_time_s == pytest.approx(4.5), "measured times are what they are"
 
 
 def policy_iteration(
