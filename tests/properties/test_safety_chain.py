@@ -119,7 +119,7 @@ def test_what_is_admitted_was_measured_is_within_bounds_and_caps_and_every_no_ha
             assert not (adds and careful.full_host and full and rounds > 2) or waits[request.operator]
             assert at_s - began_s >= careful.warm_up_s
             early = rounds > 1 and at_s - changed_s[request.operator] < careful.warm_up_s
-            assert not early or (adds and careful.anticipating)
+            assert not early or careful.anticipating
             changed_s[request.operator] = at_s
             wanted = next(r for r in asked if r.operator == request.operator)
             assert isinstance(request, type(wanted))

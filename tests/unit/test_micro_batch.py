@@ -147,10 +147,27 @@ def test_the_least_time_per_tuple_counts_for_a_task_also_begins_and_ends() -> No
     batches = [Batch(tuples, 1.0, 0.3 + 0.02 * tuples) for tuples in sizes]
     known = calibrated(batches, tuples_s=measured).model()
     assert known is not None
-    assert known.tuple_s == pytest.approx(0.0204 * 1.02**2, rel=0.01)
+    # The small ones after it are nearly all fixed part, and do not count as slower.
+    assert known.tuple_s == pytest.approx(0.02 + 0.03 / 80)
     slower = calibrated([*batches, *batches * 30], tuples_s=[*measured, *([0.03] * 120)]).model()
     assert slower is not None
     assert slower.tuple_s == pytest.approx(0.03)
+
+
+def test_a_batch_that_something_disturbed_may_be_quicker_but_not_slower_by_that() -> None:
+    known = calibrated([Batch(80.0, 1.0, 0.3 + 1.6)], tuples_s=[0.02])
+    slow, quick = Batch(80.0, 1.0, 2.4 + 1.6), Batch(80.0, 1.0, 0.1 + 1.6)
+    assert known.seen(slow, kept=1, tuple_s=0.02, disturbed=True).fixed_s == pytest.approx(0.3)
+    assert known.seen(slow, kept=1, tuple_s=0.02).fixed_s == pytest.approx(0.3 + 0.2 * (0.65 - 0.3))
+    assert known.seen(quick, kept=1, tuple_s=0.02, disturbed=True).fixed_s == pytest.approx(0.2)
+
+
+def test_while_a_backlog_is_worked_off_less_is_kept_free() -> None:
+    """100 t/s of 20 ms keep 2 replicas busy: 3 at .7. With 20 t/s of backlog, 2.4 at .8 are 3 still."""
+    model = MicroBatches(fixed_s=0.1, tuple_s=0.02)
+    for backlog, wanted in ((0.0, 3), (200.0, 3), (600.0, 4)):
+        found = model.replicas_for(100, 5.0, most=9, busiest=0.7, backlog=backlog, drain_s=10)
+        assert found == wanted
 
 
 def test_before_the_first_batch_nothing_is_known() -> None:

@@ -124,7 +124,7 @@ def controller_for(
         safety=SafetySettings(
             interval_s=interval_s,
             warm_up_s=warm_up_s,
-            stale_after_intervals=max(_STALE_S / interval_s, 3.0),
+            stale_after_intervals=max(_STALE_S / interval_s, 3.0) if interval_s > 0 else 3.0,
             anticipating=anticipating,
             # Who anticipates needs the load alone, and knows itself whether that was measured.
             needed_metrics=() if anticipating else NEEDED_METRICS,

@@ -93,8 +93,12 @@ operators = st.builds(
     utilisation_by_replica=st.none() | st.lists(number, max_size=3).map(tuple),
     batch_s=maybe,
     batch_tuples=maybe,
+    batch_replicas=maybe,
+    useful_replicas=st.none() | st.integers(1, 9),
     ready_s=maybe,
     computing=maybe,
+    offered_rate=maybe,
+    coming=st.none() | st.lists(st.integers(0, 3), max_size=2).map(tuple),
 )
 nodes = st.builds(
     NodeObservation,

@@ -6,7 +6,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.request import Migrate, ScaleIn, ScaleOut
 from penstock.reconfigure.method import Method
-from penstock.reconfigure.protocol import change_of, outstanding, settled, step
+from penstock.reconfigure.protocol import change_of, coming, grows_further, outstanding, settled, step
 from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,
@@ -26,6 +26,7 @@ from penstock.reconfigure.words import (
     Lost,
     NewReplica,
     NodeReady,
+    Proving,
     Record,
     ReleaseNode,
     Repartitioned,
@@ -317,11 +318,48 @@ def test_a_replica_that_does_not_go_is_asked_again_and_then_released() -> None:
     assert len(record.trouble) == 3
 
 
-def test_one_change_at_a_time() -> None:
-    busy, _, _ = played(found(), ADD_ONE)
-    state, commands, (record,) = played(busy, ADD_ONE)
+REMOVE_B = Granted(change=Change(remove=("b",)), at_s=10.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((ADD_ONE,), REMOVE_B),
+        ((REMOVE_B,), ADD_ONE),
+        ((Lost(replica="b", at_s=9.0),), ADD_ONE),  # a repair is not asked for, and told apart
+    ],
+)
+def test_one_change_at_a_time(first: tuple[Event, ...], second: Event) -> None:
+    busy, _, _ = played(found(), *first)
+    state, commands, (record,) = played(busy, second)
     assert (state, commands) == (busy, [])
     assert record.trouble == ("another change is under way",)
+
+
+def test_a_change_that_stops_the_query_takes_nothing_on() -> None:
+    busy, _, _ = played(PAUSED, ADD_ONE)
+    assert not grows_further(busy)
+    assert played(busy, ADD_ONE)[0] == busy
+
+
+@pytest.mark.parametrize("come", [False, True])
+def test_an_operator_that_grows_can_be_asked_to_grow_further(come: bool) -> None:
+    """Before its node has come, and after."""
+    ready = NodeReady(ticket=1, replica=NEW, at_s=25.0)
+    state, _, _ = played(found(), ADD_ONE, *((ready,) if come else ()))
+    assert (grows_further(state), coming(state)) == (True, () if come else (0,))
+    more = Granted(change=Change(add=(NewReplica(node_type=1),)), at_s=26.0)
+    state, commands, records = played(state, more)
+    assert (commands, records) == ([AcquireNode(ticket=2, node_type=1)], [])
+    assert coming(state) == ((1,) if come else (0, 1))
+    late = Replica(name="late", node_type=1, node="n7")
+    events = (*(() if come else (ready,)), NodeReady(ticket=2, replica=late, at_s=30.0))
+    state, _, _ = played(state, *events, FirstTaskSeen(replica="late", at_s=33.0))
+    assert isinstance(state, Proving)
+    state, _, (record,) = played(state, FirstTaskSeen(replica="new", at_s=34.0))
+    assert names(state) == ["a", "b", "new", "late"]
+    assert record.change.add == (NewReplica(node_type=0), NewReplica(node_type=1))
+    assert (record.granted_at_s, record.first_task_at_s, record.outcome) == (10.0, 34.0, Ending.DONE)
 
 
 def test_after_a_crash_the_recorded_events_lead_to_the_same_state_and_its_commands_are_given_again() -> None:

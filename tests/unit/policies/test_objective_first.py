@@ -126,3 +126,42 @@ def test_it_decides_the_same_from_the_same_memory() -> None:
     first = deciding.decide(memory, seen(300.0, 2), RNG)
     assert first == deciding.decide(memory, seen(300.0, 2), RNG)
     assert replace(deciding, margin=0.0).decide(memory, seen(300.0, 2), RNG) != first
+
+
+def test_what_the_sources_bring_counts_not_the_burst_of_an_operator_that_catches_up() -> None:
+    deciding = policy(2.0)
+    replicas, memory = after(deciding, [100.0] * 6)
+    burst = seen(100.0, replicas)._replace(arrival_rate=900.0, offered_rate=100.0, at_s=1.0)
+    assert isinstance(deciding.decide(memory, burst, RNG)[0], Hold)
+    alone = burst._replace(offered_rate=None)
+    assert isinstance(deciding.decide(memory, alone, RNG)[0], Scale)
+
+
+def test_replicas_on_their_way_are_not_asked_for_again_but_more_than_those_are() -> None:
+    """1.5 x .4 / (1 - 4 / k) <= .7 x 2 from k = 7 on."""
+    deciding = policy(2.0)
+    replicas, memory = after(deciding, [60.0] * 6)
+    for coming, wanted in (((9,), None), ((1,), 7), (None, 7)):
+        decision, _ = deciding.decide(memory, seen(400.0, replicas, at_s=1.0, coming=coming), RNG)
+        assert (decision.target.total if isinstance(decision, Scale) else None) == wanted
+
+
+def test_a_known_operator_in_the_middle_of_a_long_batch_is_decided_for_by_what_arrives() -> None:
+    deciding = policy(2.0)
+    replicas, memory = after(deciding, [60.0] * 6)
+    blind = dict.fromkeys(("response_time_s", "utilisation", "service_time_s", "batch_s", "batch_tuples"))
+    assert isinstance(deciding.decide(memory, seen(400.0, replicas, **blind), RNG)[0], Scale)
+    unknown, _ = deciding.decide(deciding.initial(), seen(400.0, replicas, **blind), RNG)
+    assert unknown == Hold("response time, utilisation not measured")
+
+
+def test_batches_count_for_the_replicas_that_shared_them() -> None:
+    """Two of four are new and had nothing: the batch is no slower for that."""
+    deciding = policy(2.0)
+    memory = deciding.initial()
+    for _ in range(5):
+        few = seen(100.0, 2)._replace(replicas=Replicas((4,)), batch_replicas=2.0)
+        _, memory = deciding.decide(memory, few, RNG)
+    model = memory.batches.model()
+    assert model is not None
+    assert model.fixed_s == pytest.approx(TRUTH.fixed_s)

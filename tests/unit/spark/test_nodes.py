@@ -1,6 +1,6 @@
 """Which executor belongs to which node, without Spark."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -122,3 +122,24 @@ def test_there_is_no_room_for_more_than_the_slots_and_no_other_type(supply: Prof
         supply.acquire("count", "standard")
     with pytest.raises(InputError, match="node type 'huge': unknown; choose one of standard"):
         supply.acquire("count", "huge")
+
+
+def test_so_many_executors_start_at_once_and_the_others_follow(spark: Spark) -> None:
+    session: Any = None
+    allocation: Any = spark
+    profiles: Any = {name: name for name in PROFILES}
+    supply = ProfileNodes(session, allocation, profiles, NodeKind(name="standard"), at_once=2)
+    for chain in ("parse", "parse", "count", "parse"):
+        supply.acquire(chain, "standard")
+    assert spark.wanted == {1: 2}
+    spark.starts("1", 1)
+    spark.starts("2", 1)
+    supply.executors()
+    assert spark.wanted == {1: 2}, "they are there, and have not done anything yet"
+    spark.there["1"] = replace(spark.there["1"], tasks=1)
+    supply.executors()
+    assert spark.wanted == {1: 2, 2: 1}
+    del spark.there["2"]  # died: nobody waits for it
+    supply.executors()
+    assert spark.wanted[2] == 1
+    assert sum(spark.wanted.values()) == 3

@@ -66,7 +66,11 @@ class Pipeline:
         self.running = RunningApp(app, spark, self.work)
         nodes = {"first": (FIRST,), "second": (SECOND,)}
         actuator: Any = SimpleNamespace(
-            nodes=nodes.__getitem__, executors=lambda: self.there, ready_s=lambda _: None, reconfiguring=()
+            nodes=nodes.__getitem__,
+            executors=lambda: self.there,
+            ready_s=lambda _: None,
+            coming=lambda _: None,
+            reconfiguring=(),
         )
         for node in (FIRST, SECOND):
             self.there[node.name] = Executor(id=node.name, host="h", profile=0, busy_s=0.0, tasks=1)
@@ -172,6 +176,27 @@ def test_an_operator_that_was_never_measured_is_as_old_as_the_monitor(pipeline: 
     pipeline.arrive(10)
     pipeline.after(INTERVAL_S)
     assert ages(pipeline.after(INTERVAL_S)) == {"first": 2 * INTERVAL_S, "second": 0}
+
+
+def test_what_the_source_brings_is_offered_to_all_operators_as_it_will_reach_them(pipeline: Pipeline) -> None:
+    """The first operator passes on one tuple of ten, and has 30 waiting."""
+    pipeline.arrive(10)
+    pipeline.finish(reached=1)
+    pipeline.after(INTERVAL_S)
+    for _ in range(3):
+        pipeline.arrive(10)
+    seen = pipeline.after(INTERVAL_S)
+    offered = [one(seen, name).offered_rate for name in ("first", "second")]
+    assert offered == pytest.approx([30 / INTERVAL_S, 3 / INTERVAL_S])
+    assert one(seen, "second").arrival_rate is None  # the first is in the middle of a micro-batch
+
+
+def test_replicas_that_shared_a_micro_batch_are_counted_without_those_that_had_nothing(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.arrive(10)
+    pipeline.finish(reached=1)
+    assert one(pipeline.after(INTERVAL_S), "first").batch_replicas == 1
 
 
 def test_without_an_executor_nothing_to_do_is_no_measurement(pipeline: Pipeline) -> None:

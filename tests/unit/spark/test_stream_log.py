@@ -49,6 +49,14 @@ def test_a_sample_is_a_file_of_its_own_with_a_few_late_tuples(tmp_path: Path) ->
     assert stream.end() == 2
 
 
+def test_a_reader_ends_before_the_batch_with_too_many_tuples_but_takes_one_at_least(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    for epoch in range(4):
+        publish(stream, epoch, tuples=10)
+    assert [stream.end_of(0, 4, tuples=most) for most in (5, 10, 19, 20, 39, 40, 99)] == [1, 1, 1, 2, 3, 4, 4]
+    assert stream.end_of(2, 4, tuples=10) == 3
+
+
 def test_an_epoch_written_again_after_a_crash_changes_nothing(tmp_path: Path) -> None:
     stream = log(tmp_path)
     publish(stream, 0)
