@@ -69,7 +69,7 @@ def admit(
     seen = plausible(seen)
     memory = noticed(settings, memory, granted, decisions, seen)
     operators = {one.operator: one for one in seen.operators}
-    planned = {name: one.replicas for name, one in operators.items()}
+    planned = {name: _with_those_coming(one) for name, one in operators.items()}
     passed: list[Request] = []
     vetoes: list[Refused] = []
     by_hand = [(request, GUARDS_OF_OVERRIDES) for request in _of_overrides(memory, operators)]
@@ -93,6 +93,13 @@ def admit(
             if not isinstance(admitted, Migrate):
                 planned = {**planned, admitted.operator: admitted.target}
     return Admitted(granted=tuple(passed), vetoes=tuple(vetoes)), memory
+
+
+def _with_those_coming(one: OperatorObservation) -> Replicas:
+    if one.coming is None:
+        return one.replicas
+    pairs = zip(one.replicas.counts, one.coming, strict=True)
+    return Replicas(tuple(now + later for now, later in pairs))
 
 
 def _judged(request: Request, guards: Sequence[Guard], view: View) -> tuple[Request | None, list[Refused]]:
@@ -147,14 +154,11 @@ def under_way(request: Request, view: View) -> Veto | None:
 
 def _grows_further(request: Request, view: View) -> bool:
     """More replicas of an operator that is growing: more than will be there anyway, of every node type."""
-    coming = view.one.coming
-    if coming is None or not isinstance(request, ScaleOut):
+    if view.one.coming is None or not isinstance(request, ScaleOut):
         return False
-    there = [now + later for now, later in zip(view.one.replicas.counts, coming, strict=True)]
-    asked = request.target.counts
-    return sum(asked) > sum(there) and all(
-        wanted >= known for wanted, known in zip(asked, there, strict=False)
-    )
+    there, asked = _with_those_coming(view.one), request.target
+    pairs = zip(asked.counts, there.counts, strict=False)
+    return asked.total > there.total and all(wanted >= known for wanted, known in pairs)
 
 
 def overridden(request: Request, view: View) -> Veto | None:

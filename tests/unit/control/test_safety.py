@@ -57,6 +57,12 @@ def test_the_node_cap_counts_all_operators_and_what_this_round_adds() -> None:
     assert [r.reason for r in made.vetoes] == ["8 nodes in all; the cap is 6"]
 
 
+def test_the_node_cap_counts_replicas_on_their_way() -> None:
+    seen = app(0.0, one(0.0, 2, operator="count"), one(0.0, 2, operator="rank", coming=(2,)))
+    made = Chain(only(max_nodes=6)).round(seen, {"count": (3,)})
+    assert [r.reason for r in made.vetoes] == ["7 nodes in all; the cap is 6"]
+
+
 def test_the_cost_cap_knows_prices() -> None:
     cheap, dear = NodeType(name="c", speedup=1, price=1), NodeType(name="d", speedup=2, price=3)
     chain = Chain(only(max_cost=6.0), (cheap, dear))
