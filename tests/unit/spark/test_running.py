@@ -1,7 +1,8 @@
-"""How the operators of a chain become one query, without Spark."""
+"""How the operators of a chain become one query, and what its micro-batches take, without Spark."""
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 
 from penstock.domain.objective import Objective
-from penstock.runtimes.spark.running import RunningApp
+from penstock.runtimes.spark.log_source import Intake, LogReader, intake_in
+from penstock.runtimes.spark.running import RunningApp, busiest_s
+from penstock.runtimes.spark.stream_log import LogFile, StreamLog
+from penstock.runtimes.spark.taps import TaskReport
 from penstock.runtimes.spark.topology import App
 
 
@@ -51,3 +55,55 @@ def test_the_stage_before_a_shuffle_is_bound_and_measured_wherever_it_stands_in_
     frames: list[Any] = [Frame()]
     result: Any = running._transformed(chain, frames, tmp_path)
     assert result.done == done
+
+
+def reader(tmp_path: Path, intake: Intake) -> LogReader:
+    """Of a log with four batches of ten tuples."""
+    log = StreamLog(tmp_path / "stream").create()
+    for epoch in range(4):
+        log.publish(epoch=epoch, files=[LogFile(name="f", tuples=10)], published_at_s=0.0, origins=())
+    file = tmp_path / "intake.json"
+    file.write_text(json.dumps(asdict(intake)))
+    return LogReader(log, consumer="me", intake=file, chunk=1000)
+
+
+@pytest.mark.parametrize(
+    ("intake", "end"),
+    [
+        (Intake(), 4),
+        (Intake(held=True), 1),
+        (Intake(trial=True), 1),
+        (Intake(each=10, parts=2), 3),
+        (Intake(each=1), 2),  # one batch at least
+        (Intake(each=10**6), 4),
+    ],
+)
+def test_a_micro_batch_takes_what_it_may(tmp_path: Path, intake: Intake, end: int) -> None:
+    nothing: Any = None
+    assert reader(tmp_path, intake).latestOffset({"batch": 1}, nothing)["batch"] == end
+
+
+def task(executor: str, busy_s: float) -> TaskReport:
+    return TaskReport(file="f", tuples=1, executor=executor, began_s=0.0, ended_s=busy_s)
+
+
+def test_a_stage_takes_as_long_as_its_busiest_executor() -> None:
+    assert busiest_s([task("a", 1.0), task("b", 1.5), task("a", 1.0)]) == 2.0
+    assert busiest_s([]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("took_s", "each"),
+    [
+        (1.5, 75),  # works 1 s on 50 tuples a replica, and may for 6 / 4 s
+        (1.9, 90),  # .9 s besides: it may for twice that
+        (5.0, None),  # nearly all of it besides: it tells nothing
+    ],
+)
+def test_micro_batches_are_kept_short(tmp_path: Path, took_s: float, each: int | None) -> None:
+    app = App("one", objective=Objective(response_time_s=6))
+    app.sink("sink", app.operator("first", lambda frame: frame, app.source("source", schema="x long")))
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+    running = RunningApp(app, spark, tmp_path)
+    running._limit(running.plan["first"], [[task("a", 1.0), task("b", 0.9)]], 100, took_s)
+    assert intake_in(tmp_path / "intake" / "first.json").each == each

@@ -9,12 +9,12 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
@@ -35,13 +35,10 @@ from penstock.runtimes.spark.taps import (
     held_until,
     inner_tap,
     inner_tasks,
-    let_go,
-    python_started,
     report_of,
-    started,
-    trial_tap,
 )
 from penstock.runtimes.spark.topology import App, Chain, Query
+from penstock.runtimes.spark.warming import Sample, WarmUp
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,9 +49,6 @@ WRITER = "writer"
 _TRIAL = "trial-"
 _GROUPS = 4  # of tuples that came between two micro-batches of a source
 _TRIED = 10  # tuples for an executor that has never had any
-_STARTS, _START_S = 10, 2.0  # of Python on a new executor: how often, how long apart
-_GIVEN_OUT_S = 1.0  # for a trial's tasks
-_LOOK_S = 0.02
 _OF_OBJECTIVE = 0.25  # of the response time: what a micro-batch may work on tuples
 _OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
 _ANOTHER = 0.2  # share by which a limit has to differ to be written down
@@ -96,14 +90,6 @@ class Measurements:
         with self._lock:
             taken, self._reports = self._reports, []
         return taken
-
-
-class _Trial(NamedTuple):
-    """Work of a chain on a few tuples, not begun yet."""
-
-    first: str  # chain of its query, which takes the query's input in
-    executors: int  # that are to try it
-    planned: "DataFrame"
 
 
 class _TakenIn(NamedTuple):
@@ -199,80 +185,30 @@ class RunningApp:
                 raise ClusterError(f"the executor for '{name}' does not work: {problems[name]}")
 
     def warm(self, name: str, executors: int, cold: frozenset[str] | None = None) -> None:
-        """Let the cold ones among a chain's executors (or all) try its work on a few tuples, whose results go
-        nowhere.
+        """Start Python on the cold ones among a chain's executors (or on all), and let them try its work."""
+        chain = self.chains[name]
+        with tempfile.TemporaryDirectory(dir=self.work, prefix=_TRIAL) as place:
+            WarmUp(
+                spark=self.spark,
+                chain=chain,
+                profile=self.profiles[name],
+                executors=executors,
+                cold=cold,
+                place=Path(place),
+                samples=lambda place: {stream: self._sampled(stream, place) for stream in chain.inputs},
+                resting=lambda: self._resting(self.query_of[name]),
+                worked=lambda: self._served[name],
+            ).run()
 
-        The first task of a new executor takes seconds, and a micro-batch would wait for it. So its Python
-        is started at once, by a job that takes no planning and holds it until the trial is planned. While
-        one job follows the other no micro-batch begins: it would be given to whoever is free.
-        """
-        with tempfile.TemporaryDirectory(dir=self.work, prefix=_TRIAL) as folder:
-            place = Path(folder)
-
-            def start_python() -> threading.Thread:
-                return self._in_background(lambda: self._start_python(name, executors, cold, place))
-
-            held = [start_python()]
-            try:
-                # Before the first tuples there is nothing to try; then at least Python is started.
-                with suppress(Exception):
-                    trial = self._trial(name, executors, cold, place)
-                    for _ in range(_STARTS):
-                        if self.profiles[name] is None or _is_soon(
-                            lambda: len(started(place) | self._worked(name, cold)) >= trial.executors,
-                            _START_S,
-                        ):
-                            break
-                        # One that has just come takes no tasks yet, and the warm ones have done them all.
-                        held.append(start_python())
-                    self._try_out(trial, held, place)
-            finally:
-                let_go(place)
-                for thread in held:
-                    thread.join()
-
-    @staticmethod
-    def _in_background(work: Callable[[], object]) -> threading.Thread:
-        def done() -> None:
-            with suppress(Exception):  # Spark stops meanwhile, for one; then nobody needs it any more
-                work()
-
-        thread = threading.Thread(target=done, daemon=True)
-        thread.start()
-        return thread
-
-    def _worked(self, name: str, cold: frozenset[str] | None) -> set[str]:
-        """Of these executors, those that were given real work before they could be held."""
-        return self._served[name] & (cold or frozenset())
-
-    def _start_python(self, name: str, executors: int, cold: frozenset[str] | None, place: Path) -> None:
-        profile = self.profiles[name]
-        if profile is not None:
-            tasks = self.spark.sparkContext.parallelize(range(executors), executors).withResources(profile)
-            tasks.foreachPartition(python_started(cold, str(place)))
-
-    def _try_out(self, trial: "_Trial", held: Sequence[threading.Thread], place: Path) -> None:
-        self._change_intake(trial.first, lambda intake: replace(intake, trial=True))
+    @contextmanager
+    def _resting(self, query: Query) -> Iterator[None]:
+        """No micro-batch of it begins meanwhile."""
+        first = query.chains[0].name
+        self._change_intake(first, lambda intake: replace(intake, trial=True))
         try:
-            let_go(place)
-            for thread in held:
-                thread.join()
-            tried = self._in_background(lambda: self._run(trial, place.name))
-            # Once one of its tasks is given out, every executor that was free has one.
-            _is_soon(lambda: not tried.is_alive() or self._is_given_out(place.name), _GIVEN_OUT_S)
+            yield
         finally:
-            self._change_intake(trial.first, lambda intake: replace(intake, trial=False))
-        tried.join()
-
-    def _run(self, trial: "_Trial", group: str) -> None:
-        self.spark.sparkContext.setJobGroup(group, "a trial")
-        trial.planned.collect()
-
-    def _is_given_out(self, group: str) -> bool:
-        tracker = self.spark.sparkContext.statusTracker()
-        jobs = [job for number in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(number))]
-        stages = [tracker.getStageInfo(number) for job in jobs for number in job.stageIds]
-        return any(stage and stage.numActiveTasks + stage.numCompletedTasks > 0 for stage in stages)
+            self._change_intake(first, lambda intake: replace(intake, trial=False))
 
     def hold(self, name: str, executors: int, executor: str, free: Path) -> None:
         """Keep one executor of a chain from all work until this file appears."""
@@ -333,7 +269,8 @@ class RunningApp:
 
     def _start_chains(self, query: Query) -> None:
         first = query.chains[0]
-        self.let_go(first.name)
+        # As a driver that was killed may have left it.
+        self._change_intake(first.name, lambda intake: replace(intake, held=False, trial=False))
         for chain in query.chains:  # words of a batch that was cut short
             entries(self._entry(chain.name))
             inner_tasks(self._inner(chain.name))
@@ -419,35 +356,15 @@ class RunningApp:
                 return False
         return True
 
-    def _trial(self, name: str, executors: int, cold: frozenset[str] | None, place: Path) -> "_Trial":
-        """The chain's operators up to one with state as a batch, on a few tuples for each executor that is
-        cold; planned, but not begun."""
-        chain, profile = self.chains[name], self.profiles[name]
-        apart = self.spark.newSession()  # its own settings: others start queries meanwhile
-        apart.conf.set("spark.sql.shuffle.partitions", str(executors))
-        frames = []
-        for stream in chain.inputs:
-            sample = self._sampled(stream, place / f"{stream}.parquet")
-            if sample is None:
-                raise LookupError(f"stream '{stream}' is empty")
-            tap = trial_tap(str(sample), cold)
-            each = apart.range(0, executors, 1, executors)
-            frames.append(each.mapInArrow(tap, schema_of(self._schemas[stream]), profile=profile))
-        for operator in chain.operators:
-            if operator.stateful:  # Spark has state in streams only
-                break
-            frames = [operator.transform(*frames)]
-        planned = frames[0].mapInArrow(exit_tap(str(place)), REPORT_SCHEMA, profile=profile)
-        java: Any = planned
-        java._jdf.queryExecution().executedPlan()
-        return _Trial(self.query_of[name].chains[0].name, executors if cold is None else len(cold), planned)
-
-    def _sampled(self, stream: str, file: Path) -> Path | None:
-        """A few tuples of a stream, from its log or from inside a query."""
-        if self._sample(stream).exists():
-            return self._sample(stream)
-        log = self.log(stream)
-        return log.sampled(file, tuples=_TRIED) if log.root.exists() else None
+    def _sampled(self, stream: str, place: Path) -> Sample:
+        """A few tuples of a stream, from inside a query or from its log."""
+        sample: Path | None = self._sample(stream)
+        if not self._sample(stream).exists():
+            log = self.log(stream)
+            sample = log.sampled(place / f"{stream}.parquet", tuples=_TRIED) if log.root.exists() else None
+        if sample is None:
+            raise LookupError(f"stream '{stream}' is empty")
+        return sample, self._schemas[stream]
 
     @property
     def _samples(self) -> Path:
@@ -593,7 +510,7 @@ class RunningApp:
         most_s = max(_OF_OBJECTIVE * self._objective_s, _OF_FIXED * fixed_s)
         first = query.chains[0].name
         shared = len({one.executor for one in stages[0]})
-        each = max(int(tuples / shared * most_s / work_s), 1)
+        each = max(round(tuples / shared * most_s / work_s), 1)
         known = self._each.get(first)
         if known is None or abs(each - known) > _ANOTHER * known:
             self._each[first] = each
@@ -609,14 +526,6 @@ class RunningApp:
         """Whether a finite stream has been read to its end."""
         last = self.log(stream).last()
         return last is not None and last.final and reached > last.number
-
-
-def _is_soon(done: Callable[[], bool], within_s: float) -> bool:
-    """Whether something comes true within this time."""
-    deadline_s = time.monotonic() + within_s
-    while not (there := done()) and time.monotonic() < deadline_s:
-        time.sleep(_LOOK_S)
-    return there
 
 
 def busiest_s(stage: Sequence[EntryReport | TaskReport]) -> float:
