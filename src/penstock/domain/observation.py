@@ -28,9 +28,7 @@ class OperatorObservation(NamedTuple):
     utilisation_by_replica: tuple[float, ...] | None = None
     batch_s: float | None = None  # mean duration of the micro-batches that ended, where there are any
     batch_tuples: float | None = None  # mean number of tuples in them
-    batch_replicas: float | None = (
-        None  # mean number of replicas that shared one; new ones have none at first
-    )
+    batch_replicas: float | None = None  # mean number of replicas that shared one: not those just come
     useful_replicas: int | None = None  # more have nothing to do: there are no more tasks to share
     ready_s: float | None = None  # from asking for a replica to its first tuples, lately
     computing: float | None = None  # CPU used or queued for, per second at work: 0 waits for others
