@@ -129,17 +129,18 @@ def test_so_many_executors_start_at_once_and_the_others_follow(spark: Spark) -> 
     allocation: Any = spark
     profiles: Any = {name: name for name in PROFILES}
     supply = ProfileNodes(session, allocation, profiles, NodeKind(name="standard"), at_once=2)
-    for chain in ("parse", "parse", "count", "parse"):
+    for chain in ("parse", "parse", "parse", "parse", "count"):
         supply.acquire(chain, "standard")
-    assert spark.wanted == {1: 2}
-    spark.starts("1", 1)
-    spark.starts("2", 1)
+    assert spark.wanted == {1: 2, 2: 1}, "the first of a chain does not wait"
+    for executor, profile in (("1", 1), ("2", 1), ("3", 2)):
+        spark.starts(executor, profile)
     supply.executors()
-    assert spark.wanted == {1: 2}, "they are there, and have not done anything yet"
-    spark.there["1"] = replace(spark.there["1"], tasks=1)
+    assert spark.wanted[1] == 2, "they are there, and have not done anything yet"
+    for executor in ("1", "3"):
+        spark.there[executor] = replace(spark.there[executor], tasks=1)
     supply.executors()
-    assert spark.wanted == {1: 2, 2: 1}
-    del spark.there["2"]  # died: nobody waits for it
+    assert spark.wanted[1] == 3
+    del spark.there["2"]  # died: nobody waits for it, and Spark replaces it by itself
     supply.executors()
-    assert spark.wanted[2] == 1
-    assert sum(spark.wanted.values()) == 3
+    assert spark.wanted[1] == 3
+    assert [one.asked for one in supply._held.values()] == [True] * 5

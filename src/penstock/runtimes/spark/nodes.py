@@ -137,12 +137,14 @@ class ProfileNodes:
         return False
 
     def _start_some(self) -> None:
-        """As many as may start now, in the order they were acquired."""
-        starting = sum(1 for one in self._held.values() if one.asked and not (one.started or one.lost))
-        for held in list(self._held.values()):
-            if not held.asked and (self._at_once is None or starting < self._at_once):
+        """As many as may start now, in the order they were acquired; the first of a chain need not wait."""
+        asked = [one for one in self._held.values() if one.asked and not one.lost]
+        for held in self._held.values():
+            starting = sum(1 for one in asked if not one.started)
+            first = all(one.node.chain != held.node.chain for one in asked)
+            if not held.asked and (first or self._at_once is None or starting < self._at_once):
                 held.asked = True
-                starting += 1
+                asked.append(held)
                 self._ask(held.node.chain)
 
     def _ask(self, chain: str) -> None:
