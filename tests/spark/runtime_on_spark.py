@@ -118,6 +118,12 @@ class TestSpark(RuntimeContract):
         assert waited_s >= 2
 
     def test_how_full_the_host_is_and_that_a_paced_operator_waits_is_seen(self) -> None:
+        with (
+            self.nothing_runs()
+        ):  # so that the work on tuples outweighs what every task takes to begin and end
+            for _ in range(3):
+                self.advance()
+            self.spark.monitor.observe()
         deadline = time.monotonic() + SLOW_MACHINE_S
         while (seen := self.spark.monitor.observe()).host_loads is None or self._one(seen).computing is None:
             assert time.monotonic() < deadline, "not seen"
