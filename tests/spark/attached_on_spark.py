@@ -1,6 +1,6 @@
 """The contract of runtimes on a query that knows nothing of Penstock, whose executors come and go.
 
-`test_runtime_contract.py` runs it in a process of its own: a session on a cluster cannot stand
+`test_in_own_process.py` runs it in a process of its own: a session on a cluster cannot stand
 beside the tests' local one.
 """
 

@@ -1,6 +1,6 @@
 """The contract of runtimes on Spark: the embedded cluster and a paced application, one for all claims.
 
-`test_runtime_contract.py` runs it in a process of its own: a session on a cluster cannot stand
+`test_in_own_process.py` runs it in a process of its own: a session on a cluster cannot stand
 beside the tests' local one.
 """
 

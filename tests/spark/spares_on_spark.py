@@ -1,6 +1,6 @@
 """Spares on Spark: what they do while they wait, when they are needed, when they die and at the end.
 
-`test_runtime_contract.py` runs it in a process of its own: a session on a cluster cannot stand
+`test_in_own_process.py` runs it in a process of its own: a session on a cluster cannot stand
 beside the tests' local one.
 """
 

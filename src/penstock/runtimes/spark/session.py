@@ -35,8 +35,7 @@ def session(
     """Without executors at first. Workers carry tags (`tagged`), or are all alike, of this speed.
 
     Executors load the `modules`, found in these `places`, before their first task; `executor_options`
-    are Java's. Spark's own
-    allocation, where it decides, has no more than `most_executors` of each profile.
+    are Java's. Spark's own allocation, where it decides, has no more than `most_executors` of each profile.
     """
     os.environ.update(
         {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
@@ -87,6 +86,11 @@ def session(
     if is_loopback(master_url):
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    if (present := SparkSession.getActiveSession()) is not None:
+        raise ClusterError(
+            f"this process has a Spark session already, on {present.sparkContext.master!r}: stop it first, "
+            "or start Penstock from a process of its own"
+        )
     builder = SparkSession.builder.master(master_url).appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -1,11 +1,13 @@
-"""The model of micro-batches, calibrated at one load, against what Spark takes at another."""
+"""The model of micro-batches, calibrated at one load, against what Spark takes at another.
+
+`test_in_own_process.py` runs it in a process of its own: a session on a cluster cannot stand
+beside the tests' local one.
+"""
 
 import pytest
 
 from penstock.bench.micro_batches import LARGEST_ERROR_PCT, Measured, Times, predicted, run_at
 from penstock.control.safety_settings import FULL_HOST
-
-pytestmark = pytest.mark.spark
 
 _REPLICAS, _LOW, _HIGH = 1, 18.0, 32.0  # tuples/s of the 50 that one can take
 
