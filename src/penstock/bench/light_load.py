@@ -12,9 +12,10 @@ from penstock.domain.objective import Objective
 from penstock.reconfigure.method import Method
 from penstock.runtimes.spark import class_archive
 from penstock.runtimes.spark.cluster import ClusterError, LocalCluster
+from penstock.runtimes.spark.daemon import ZYGOTE_VARIABLE
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.running import RunningApp
-from penstock.runtimes.spark.session import session
+from penstock.runtimes.spark.session import python_variables, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,12 +83,10 @@ def place(work: Path, steady: Steady = LOOKUPS) -> Iterator[Place]:
     load = Load(low=steady.tuples, shape="constant", seconds=_LONGEST_S)
     options = class_archive.options()
     with LocalCluster(work / "cluster", room=_ROOM) as cluster:
+        variables = python_variables(app.modules, app.places)
+        variables[ZYGOTE_VARIABLE] = str(cluster.start_zygote(variables))
         spark = session(
-            app.name,
-            cluster.master_url,
-            work=work,
-            modules=app.modules,
-            executor_options=options,
+            app.name, cluster.master_url, work=work, variables=variables, executor_options=options
         )
         try:
             running = RunningApp(app, spark, work, trigger_s=steady.trigger_s, joined=steady.joined)

@@ -96,7 +96,7 @@ def compare(
     minutes: Annotated[float, typer.Option("--minutes", help="Length of each run on Spark.")] = 4.0,
     interval: Annotated[
         float, typer.Option("--interval", help="Seconds between two decisions on Spark.")
-    ] = 2.0,
+    ] = 1.0,
     load: Annotated[str, typer.Option("--load", help="Shape of the load on Spark: {load_shapes}.")] = "ramp",
     low: Annotated[float, typer.Option("--low", help="Tuples/s while the load is low, on Spark.")] = 25.0,
     high: Annotated[float, typer.Option("--high", help="Tuples/s while the load is high, on Spark.")] = 200.0,

@@ -123,7 +123,7 @@ def run(
             "types, a standalone master on this machine. An embedded cluster if left out.",
         ),
     ] = None,
-    interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 2.0,
+    interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 1.0,
     trigger: Annotated[
         float,
         typer.Option(

@@ -26,11 +26,12 @@ from penstock.reconfigure.words import Record
 from penstock.runtimes.spark import class_archive
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, check_master
+from penstock.runtimes.spark.daemon import ZYGOTE_VARIABLE
 from penstock.runtimes.spark.feed import Feed, FeederOf
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.nodes import Nodes, nodes_for
 from penstock.runtimes.spark.running import RunningApp
-from penstock.runtimes.spark.session import session
+from penstock.runtimes.spark.session import python_variables, session
 from penstock.runtimes.spark.spares import SpareNodes
 from penstock.runtimes.spark.sparks_own import SparksOwnNodes
 from penstock.runtimes.spark.topology import App, Chain
@@ -117,14 +118,16 @@ class LiveRun:
             place = LocalCluster(self.work / "cluster", room=room, tagged=tagged, master=settings.master)
             cluster = ending.enter_context(place)
             self.on_status("cluster up; waiting for executors")
+            variables = python_variables(self.app.modules, self.app.places)
+            if settings.master is None:
+                variables[ZYGOTE_VARIABLE] = str(cluster.start_zygote(variables))
             spark = session(
                 self.app.name,
                 cluster.master_url,
                 work=self.work,
                 tagged=tagged,
                 speedup=settings.kinds[0].speedup,
-                modules=self.app.modules,
-                places=self.app.places,
+                variables=variables,
                 executor_options=options,
                 most_executors=max(chain.max_replicas for chain in self.app.chains()),
             )
@@ -229,7 +232,8 @@ class LiveRun:
         deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
         next_s = self.began_s + self.controller.interval_s
         while not self.stopping.is_set():
-            time.sleep(_POLL_CHANGING_S if actuator.reconfiguring else _POLL_S)
+            poll_s = _POLL_CHANGING_S if actuator.reconfiguring else _POLL_S
+            time.sleep(min(poll_s, max(next_s - time.time(), 0.0)))
             look_after()
             now_s = time.time()
             if now_s >= next_s:

@@ -23,7 +23,7 @@ from penstock.runtimes.spark.cluster import NodeKind
 from penstock.runtimes.spark.topology import App
 
 STANDARD = NodeKind(name="standard")
-INTERVAL_S = 2.0  # between two decisions: the longer, the more waits when the load jumps
+INTERVAL_S = 1.0  # between two decisions: the longer, the more waits when the load jumps
 _STALE_S = 15.0  # a micro-batch may take long while replicas come
 
 

@@ -89,7 +89,7 @@ class MicroBatches:
         for replicas in range(1, most + 1):
             total = replicas * speed
             calm = self.tuple_s * rate <= busiest * total and self.response_time_s(rate, total) <= within_s
-            if calm and self.tuple_s * load <= max(busiest, _DRAINING) * total:
+            if calm and self.tuple_s * load <= max(busiest, DRAINING) * total:
                 return replicas
         return most
 
@@ -167,7 +167,7 @@ class Calibration(NamedTuple):
         return MicroBatches(fixed_s=seconds - slope * work, tuple_s=slope, trigger_s=trigger_s)
 
 
-_DRAINING = 0.8  # share of the replicas' time, while a backlog is worked off: the fixed parts take the rest
+DRAINING = 0.8  # share of the replicas' time, while a backlog is worked off: the fixed parts take the rest
 _NEAR = 1.5  # times the fixed part: what is left to gain costs many replicas
 _TOLD_APART = 0.2  # standard deviation of the batches' work over its mean, from which a slope means something
 _TELLS = 0.5  # of the fixed part: work on tuples from which a batch tells how long one takes

@@ -72,7 +72,6 @@ def reader(tmp_path: Path, intake: Intake) -> LogReader:
     [
         (Intake(), 4),
         (Intake(held=True), 1),
-        (Intake(trial=True), 1),
         (Intake(each=10, parts=2), 3),
         (Intake(each=1), 2),  # one batch at least
         (Intake(each=10**6), 4),

@@ -21,7 +21,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
 from penstock.perf.deployments import Deployments, handle_of
-from penstock.perf.micro_batch import Batch, Calibration
+from penstock.perf.micro_batch import DRAINING, Batch, Calibration
 from penstock.perf.operator import response_time
 from penstock.perf.queueing import QueueModel
 from penstock.perf.trend import Trend, trend
@@ -67,7 +67,9 @@ class ObjectiveFirst:
             below=1,
         ),
     ] = 0.3
-    drain_s: Annotated[float, Param("seconds within which a backlog is to be gone", above=0)] = 15.0
+    drain_s: Annotated[
+        float, Param("seconds within which a backlog is to be gone; the bound, if that is longer", above=0)
+    ] = 5.0
     ready_s: Annotated[
         float, Param("seconds until a replica is at work, as long as none has been measured", at_least=0)
     ] = 10.0
@@ -155,7 +157,7 @@ class ObjectiveFirst:
         model = memory.batches.model()
         if model is None or model.tuple_s == 0:
             return 0.0
-        served = self._speed(seen.replicas) / model.tuple_s
+        served = DRAINING * self._speed(seen.replicas) / model.tuple_s
         return max(rate - served, 0.0) * self._comes_within_s(seen)
 
     def _comes_within_s(self, seen: OperatorObservation) -> float:
@@ -183,6 +185,7 @@ class ObjectiveFirst:
         bound_s, most = self._bound_s, self.deployments.max_replicas
         added = self.starting_type()
         speedup = self.node_types[added].speedup
+        drain_s = max(self.drain_s, self.max_response_time_s)
         model = memory.batches.model()
         if model is not None:
             return model.replicas_for(
@@ -193,9 +196,9 @@ class ObjectiveFirst:
                 # Near a full load, batches grow out of all proportion with every tuple nobody expected.
                 busiest=1 - self.margin,
                 backlog=backlog,
-                drain_s=self.drain_s,
+                drain_s=drain_s,
             )
-        load = rate + backlog / self.drain_s
+        load = rate + backlog / drain_s
         for count in range(1, most + 1):
             only = Replicas(tuple(count if index == added else 0 for index in range(len(self.node_types))))
             if (

@@ -196,6 +196,7 @@ class SparkActuator:
                 hands.nodes[node.name] = node
                 if self._nodes.is_warm(node):
                     hands.warm.add(node.name)
+                    hands.asked_s.pop(node.name, None)  # a spare: the next one will take longer
                 events.append(NodeReady(ticket=ticket, replica=self._replica(node), at_s=now))
         self._try_out(hands, there)
         for replica, node in list(hands.nodes.items()):

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 from penstock.domain.errors import InputError
 from penstock.java import command, environment
 from penstock.java_errors import in_one_line
+from penstock.runtimes.spark.daemon import DAEMON, ZYGOTE
 
 LOOPBACK = "127.0.0.1"
 POOL = "pool"  # tag of the worker for stages no operator owns, where all are tagged
@@ -26,6 +28,7 @@ _WORKER = "org.apache.spark.deploy.worker.Worker"
 _REGISTERED = "Successfully registered with master"
 _MASTER_ANSWERS_S = 5.0
 _SHARED = "worker"  # for all executors, or for those of stages no operator owns
+_PYTHON = "python"
 _MB = 1024
 
 
@@ -84,6 +87,7 @@ class LocalCluster:
     _warden: "subprocess.Popen[bytes] | None" = None
     _web_port: int = 0
     _started: int = 0
+    _sockets: "tempfile.TemporaryDirectory[str] | None" = None
 
     def start(self) -> "LocalCluster":
         """Start what there is to start before any replica; wait until it answers."""
@@ -152,6 +156,19 @@ class LocalCluster:
             host=host,
         )
 
+    def start_zygote(self, variables: Mapping[str, str]) -> Path:
+        """Start a process that executors' Python is forked from, in this environment; where it will listen.
+
+        Those that come before it listens, or when it is no more, load everything themselves.
+        """
+        self._sockets = tempfile.TemporaryDirectory(prefix="penstock-")  # a socket's path must be short
+        place = Path(self._sockets.name) / _PYTHON
+        one_thread = {"OMP_NUM_THREADS": "1"}  # as Spark has it for an executor with one core
+        self._launch(
+            _PYTHON, (sys.executable, "-P", "-m", DAEMON, ZYGOTE, str(place)), {**variables, **one_thread}
+        )
+        return place
+
     def decommission(self, name: str) -> None:
         """Have a worker and its executor finish what runs, and leave."""
         self._signal(name, signal.SIGPWR)  # Spark's workers take it so
@@ -196,6 +213,9 @@ class LocalCluster:
             self._warden.stdin.close()  # whatever is left in the group, executors for instance, ends now
             self._warden.wait()
             self._warden = None
+        if self._sockets is not None:
+            self._sockets.cleanup()
+            self._sockets = None
 
     def _start_shared(self) -> None:
         """What a worker offers is what it says; the machine under it is that of all."""

@@ -1,7 +1,8 @@
 """Forks Spark's Python workers on a node, with everything loaded that they would load one by one.
 
 Spark starts it by name (`spark.python.daemon.module`). A new replica runs several Python workers
-at once, and each would take most of a second for the same libraries.
+at once, and each would take most of a second for the same libraries. Where a zygote runs, the daemon
+itself is a fork of it.
 """
 
 import gc
@@ -11,9 +12,13 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+from penstock.runtimes.spark.zygote import let_fork, serve
+
 DAEMON = "penstock.runtimes.spark.daemon"
 EXECUTOR_VARIABLE = "PENSTOCK_EXECUTOR"
 MODULES_VARIABLE = "PENSTOCK_MODULES"  # of the application's operators, separated by spaces
+ZYGOTE_VARIABLE = "PENSTOCK_ZYGOTE"  # where one listens
+ZYGOTE = "--zygote"  # be one, and listen at the place named next
 _DRIVER = "driver"  # on a local master
 _NEEDED = (
     "pyarrow.parquet",
@@ -25,16 +30,29 @@ _NEEDED = (
 
 
 def main() -> None:
-    _prefer_installed_pyspark()
-    from pyspark.daemon import manager
-
+    if sys.argv[1:2] == [ZYGOTE]:
+        _load()
+        serve(Path(sys.argv[2]), _manage)
     os.environ[EXECUTOR_VARIABLE] = os.environ.get("SPARK_EXECUTOR_ID") or _id_in(_parent_command())
+    zygote = os.environ.get(ZYGOTE_VARIABLE)
+    if zygote is None or not let_fork(Path(zygote)):
+        _prefer_installed_pyspark()
+        _load()
+        _manage()
+
+
+def _load() -> None:
     for module in _NEEDED:
         import_module(module)
     for module in os.environ.get(MODULES_VARIABLE, "").split():
         with suppress(Exception):  # whatever it raises, it raises again where it is needed
             import_module(module)
     gc.freeze()  # PySpark collects garbage after every task: 50 ms with these libraries, 1 without
+
+
+def _manage() -> None:
+    from pyspark.daemon import manager
+
     manager()
 
 

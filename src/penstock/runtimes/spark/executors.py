@@ -19,13 +19,14 @@ class Executor:
 
 
 def executors(spark: "SparkSession") -> dict[str, Executor]:
-    """Executors that are there and not on their way out, by id."""
-    store: Any = spark.sparkContext._jsc.sc().statusStore()
-    listed: Any = store.executorList(True)
+    """Executors that take tasks and are not on their way out, by id."""
+    context: Any = spark.sparkContext._jsc.sc()
+    listed: Any = context.statusStore().executorList(True)
     found: dict[str, Executor] = {}
     for index in range(listed.size()):
         one = listed.apply(index)
-        if str(one.id()) != "driver" and one.isActive():
+        # One that is listed may still be setting itself up, for a second on a busy machine.
+        if str(one.id()) != "driver" and one.isActive() and context.taskScheduler().isExecutorAlive(one.id()):
             found[str(one.id())] = Executor(
                 id=str(one.id()),
                 host=str(one.hostPort()).rpartition(":")[0],

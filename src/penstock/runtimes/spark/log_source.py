@@ -88,7 +88,7 @@ class LogReader(DataSourceStreamReader):
     @override
     def latestOffset(self, start: dict[str, Any], limit: "ReadLimit") -> dict[str, Any]:
         begin, intake = int(start["batch"]), intake_in(self._intake)
-        end = begin if intake.held or intake.trial else min(self._log.end(begin), begin + _MOST_BATCHES)
+        end = begin if intake.held else min(self._log.end(begin), begin + _MOST_BATCHES)
         if intake.each is not None and end > begin:
             end = self._log.end_of(begin, end, tuples=intake.each * intake.parts)
         return {"log": self._log.name, "batch": end}
@@ -123,7 +123,6 @@ class Intake:
     parts: int = 1  # tasks that share the work
     each: int | None = None  # tuples for one of them at most, as far as batches of the log can be told apart
     held: bool = False  # take nothing more, so that the query comes to rest between two batches
-    trial: bool = False  # take nothing for the moment in which new executors are free, and not warm yet
 
 
 def intake_in(file: Path) -> Intake:

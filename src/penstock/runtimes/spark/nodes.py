@@ -58,8 +58,8 @@ def nodes_for(
     allocation = Allocation(spark)
     chains = running.chains.values()
     if len(kinds) == 1:
-        # On one machine, executors that all start at once are all late.
-        at_once = os.cpu_count() if cluster.master is None else None
+        # On one machine, executors that all start at once are all late; one takes a core and a half.
+        at_once = max((os.cpu_count() or 1) // 2, 1) if cluster.master is None else None
         return ProfileNodes(spark, allocation, running.profiles, kinds[0], at_once=at_once)
     for chain in chains:  # there are as many as there are workers for them
         allocation.ask(allocation.add(known_profile(running.profiles, chain.name)), chain.max_replicas)
@@ -79,7 +79,7 @@ class ProfileNodes:
         *,
         at_once: int | None = None,
     ) -> None:
-        """At most so many start `at_once`, from being asked for to the end of their first task."""
+        """At most so many start `at_once`, until their executor is there."""
         self._spark, self._allocation, self._kind, self._at_once = spark, allocation, kind, at_once
         self._profiles = {chain: allocation.add(known_profile(profiles, chain)) for chain in profiles}
         self._held: dict[str, _Held] = {}  # in the order they were asked for
@@ -127,7 +127,6 @@ class ProfileNodes:
                     found[name] = None
                 elif held.executor in there:
                     found[name] = there[held.executor]
-                    held.started = held.started or there[held.executor].tasks > 0
                 else:
                     held.lost = True
             self._start_some()
@@ -140,7 +139,7 @@ class ProfileNodes:
         """As many as may start now, in the order they were acquired; the first of a chain need not wait."""
         asked = [one for one in self._held.values() if one.asked and not one.lost]
         for held in self._held.values():
-            starting = sum(1 for one in asked if not one.started)
+            starting = sum(1 for one in asked if one.executor is None)
             first = all(one.node.chain != held.node.chain for one in asked)
             if not held.asked and (first or self._at_once is None or starting < self._at_once):
                 held.asked = True
@@ -160,7 +159,6 @@ class _Held:
     node: Node
     asked: bool = False  # Spark for its executor
     executor: str | None = None
-    started: bool = False  # its executor has done something
     leaving: bool = False
     lost: bool = False  # its executor was there, and is no more
 

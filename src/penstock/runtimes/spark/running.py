@@ -9,8 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -123,6 +122,7 @@ class RunningApp:
         self.measurements = Measurements()
         self.queries: dict[str, StreamingQuery] = {}
         self._intake_lock, self._clean_lock = threading.Lock(), threading.Lock()
+        self._trials = {name: threading.Lock() for name in self.chains}
         self._schemas: dict[str, str] = dict(app.sources)
         # A local[n] master has no workers to choose among.
         placed = not str(spark.sparkContext.master).startswith("local")
@@ -187,28 +187,17 @@ class RunningApp:
     def warm(self, name: str, executors: int, cold: frozenset[str] | None = None) -> None:
         """Start Python on the cold ones among a chain's executors (or on all), and let them try its work."""
         chain = self.chains[name]
-        with tempfile.TemporaryDirectory(dir=self.work, prefix=_TRIAL) as place:
-            WarmUp(
-                spark=self.spark,
-                chain=chain,
-                profile=self.profiles[name],
-                executors=executors,
-                cold=cold,
-                place=Path(place),
-                samples=lambda place: {stream: self._sampled(stream, place) for stream in chain.inputs},
-                resting=lambda: self._resting(self.query_of[name]),
-                worked=lambda: self._served[name],
-            ).run()
-
-    @contextmanager
-    def _resting(self, query: Query) -> Iterator[None]:
-        """No micro-batch of it begins meanwhile."""
-        first = query.chains[0].name
-        self._change_intake(first, lambda intake: replace(intake, trial=True))
-        try:
-            yield
-        finally:
-            self._change_intake(first, lambda intake: replace(intake, trial=False))
+        WarmUp(
+            spark=self.spark,
+            chain=chain,
+            profile=self.profiles[name],
+            executors=executors,
+            cold=cold,
+            place=Path(tempfile.mkdtemp(dir=self.work, prefix=_TRIAL)),
+            samples=lambda place: {stream: self._sampled(stream, place) for stream in chain.inputs},
+            worked=lambda: self._served[name],
+            one_by_one=self._trials[name],
+        ).run()
 
     def hold(self, name: str, executors: int, executor: str, free: Path) -> None:
         """Keep one executor of a chain from all work until this file appears."""
@@ -270,7 +259,7 @@ class RunningApp:
     def _start_chains(self, query: Query) -> None:
         first = query.chains[0]
         # As a driver that was killed may have left it.
-        self._change_intake(first.name, lambda intake: replace(intake, held=False, trial=False))
+        self._change_intake(first.name, lambda intake: replace(intake, held=False))
         for chain in query.chains:  # words of a batch that was cut short
             entries(self._entry(chain.name))
             inner_tasks(self._inner(chain.name))

@@ -1,7 +1,7 @@
 """A Spark session in which every operator can have executors of its own."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,15 +27,14 @@ def session(
     work: Path,
     tagged: bool = False,
     speedup: float = 1.0,
-    modules: Iterable[str] = (),
-    places: Iterable[str] = (),
+    variables: Mapping[str, str] | None = None,
     executor_options: str = "",
     most_executors: int | None = None,
 ) -> "SparkSession":
     """Without executors at first. Workers carry tags (`tagged`), or are all alike, of this speed.
 
-    Executors load the `modules`, found in these `places`, before their first task; `executor_options`
-    are Java's. Spark's own allocation, where it decides, has no more than `most_executors` of each profile.
+    `variables` are in the environment of executors; `executor_options` are Java's. Spark's own
+    allocation, where it decides, has no more than `most_executors` of each profile.
     """
     os.environ.update(
         {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
@@ -58,6 +57,9 @@ def session(
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.adaptive.enabled": "false",
         "spark.locality.wait": "0",
+        # Compiling expressions takes a new executor longer than interpreting them takes it for minutes.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # Losing a replica must not end the application.
         "spark.task.maxFailures": "20",
         "spark.stage.maxConsecutiveAttempts": "20",
@@ -72,11 +74,11 @@ def session(
         "spark.python.daemon.module": DAEMON,
         # Else functions in SQL get a second daemon, beside the one for those on RDDs.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-        f"spark.executorEnv.{MODULES_VARIABLE}": " ".join(modules),
-        "spark.executorEnv.PYTHONPATH": os.pathsep.join((*places, *_python_path())),
         # Small messages over TCP wait 40 ms for each other (Nagle's algorithm, delayed acknowledgements).
         "spark.python.unix.domain.socket.enabled": "true",
     }
+    for variable, value in (variables or {}).items():
+        settings[f"spark.executorEnv.{variable}"] = value
     if most_executors is not None:
         settings["spark.dynamicAllocation.maxExecutors"] = str(most_executors)
     if tagged:
@@ -105,8 +107,10 @@ def session(
     return spark
 
 
-def _python_path() -> list[str]:
-    return [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+def python_variables(modules: Iterable[str], places: Iterable[str]) -> dict[str, str]:
+    """With which Python workers load these `modules`, found in these `places`, before their first task."""
+    known = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    return {MODULES_VARIABLE: " ".join(modules), "PYTHONPATH": os.pathsep.join((*places, *known))}
 
 
 def profile(tag: str | None = None) -> "ResourceProfile":

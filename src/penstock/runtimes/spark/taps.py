@@ -12,7 +12,9 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,10 @@ REPORT_SCHEMA = (
     f"file string, tuples long, executor string, began_s double, ended_s double, {host_load.SCHEMA}"
 )
 
-_STARTED, _GO = ".started", "go"  # files of executors that wait, and of the driver
+STARTED, _FREE, TRIED = ".started", ".free", ".tried"  # files of executors that get warm
+_GO = "go"  # and of the driver
+_LEFT_TO_THEM_S = 1.0  # tasks, by executors that are warm, at the most
+_TAKEN_S = 0.15  # the next task by one that is free
 _SAMPLED = 10  # tuples that a new executor tries its work on
 
 Tap = Callable[[Iterator["RecordBatch"]], Iterator["RecordBatch"]]
@@ -157,15 +162,30 @@ def entries(directory: Path) -> tuple[EntryReport, ...]:
     return tuple(EntryReport(**word) for word in _words(directory))
 
 
-def trial_tap(sample: str, cold: frozenset[str] | None) -> Tap:
-    """Gives the tuples of a file, whatever comes in, on these executors (None: on all); nothing on others."""
+def trial_tap(sample: str, cold: frozenset[str] | None, place: str) -> Tap:
+    """Gives the tuples of a file, whatever comes in, on these executors (None: on all); nothing on others,
+    which only wait until those have their tasks: else they would take all there are."""
 
     def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         from penstock.runtimes.spark.log_source import tuples_in
 
-        for _ in batches:
-            if cold is None or executor_id() in cold:
+        if cold is None or executor_id() in cold:
+            for _ in batches:
                 yield from tuples_in(sample).to_batches()
+        elif not _are_free(place):
+            _wait(place, lambda: _are_free(place), _LEFT_TO_THEM_S)
+            time.sleep(_TAKEN_S)
+
+    return tap
+
+
+def tried_tap(place: str) -> Tap:
+    """Ends a trial: writes what arrives, as it will be written, and says that this executor is through."""
+    write = exit_tap(place)
+
+    def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        yield from write(batches)
+        _mark(place, TRIED)
 
     return tap
 
@@ -183,25 +203,45 @@ def held_until(executor: str, free: str, held: str) -> Callable[[Iterable[int]],
 
 
 def python_started(cold: frozenset[str] | None, place: str) -> Callable[[Iterable[int]], None]:
-    """A task that keeps one of these executors (None: any) until all are let go; on others it only leaves
-    time for those to take theirs."""
+    """A task that keeps one of these executors (None: any) until all are let go; others only wait until
+    those have their tasks: else they would take all there are."""
 
     def start(_: Iterable[int]) -> None:
         if cold is None or executor_id() in cold:
-            (Path(place) / f"{executor_id()}{_STARTED}").touch()
-            while Path(place).exists() and not (Path(place) / _GO).exists():
-                time.sleep(0.02)
+            _mark(place, STARTED)
+            _wait(place, lambda: _are_let_go(place))
+            _mark(place, _FREE)
         else:
-            time.sleep(0.1)
+            _wait(place, lambda: _are_let_go(place) or marked(Path(place), STARTED) >= cold, _LEFT_TO_THEM_S)
 
     return start
 
 
-def started(place: Path) -> set[str]:
-    """Cold executors that have Python by now, and are kept."""
-    return {path.stem for path in place.glob(f"*{_STARTED}")}
+def _mark(place: str, mark: str) -> None:
+    with suppress(FileNotFoundError):  # nobody cares any more
+        (Path(place) / f"{executor_id()}{mark}").touch()
+
+
+def _wait(place: str, done: Callable[[], bool], longest_s: float = inf) -> None:
+    deadline_s = time.monotonic() + longest_s
+    while Path(place).exists() and not done() and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+
+
+def marked(place: Path, mark: str) -> set[str]:
+    """Executors that have come so far."""
+    return {path.stem for path in place.glob(f"*{mark}")}
+
+
+def _are_free(place: str) -> bool:
+    """Those that were kept. One that got real work before that was not, and is warm by now."""
+    return marked(Path(place), _FREE) >= marked(Path(place), STARTED)
 
 
 def let_go(place: Path) -> None:
     """Of executors that were kept in this folder's name."""
     (place / _GO).touch()
+
+
+def _are_let_go(place: str) -> bool:
+    return (Path(place) / _GO).exists()

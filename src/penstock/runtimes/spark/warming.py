@@ -1,21 +1,31 @@
 """New executors of a chain, warm before they get a share of its work.
 
 The first task of a new executor takes seconds, and a micro-batch would wait for it. So its Python is
-started at once, by a job that takes no planning and holds it until a trial is planned: the chain's
-operators as a batch, on a few tuples, whose results go nowhere. While one job follows the other no
-micro-batch begins: Spark would give its tasks to whoever is free.
+started at once, by a job that takes no planning and holds it until a trial is planned and begun: the
+chain's operators as a batch, on a few tuples, whose results go nowhere. Spark gives out the tasks of
+earlier jobs first, so whoever is let go takes one of the trial's, and none of a micro-batch.
 """
 
+import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.runtimes.spark.log_source import schema_of
-from penstock.runtimes.spark.taps import REPORT_SCHEMA, exit_tap, let_go, python_started, started, trial_tap
+from penstock.runtimes.spark.taps import (
+    REPORT_SCHEMA,
+    STARTED,
+    TRIED,
+    let_go,
+    marked,
+    python_started,
+    trial_tap,
+    tried_tap,
+)
 from penstock.runtimes.spark.topology import Chain
 
 if TYPE_CHECKING:
@@ -23,7 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _STARTS, _START_S = 10, 2.0  # of Python on a new executor: how often, how long apart
-_GIVEN_OUT_S = 1.0  # for a trial's tasks
+_BEGUN_S = 1.0  # a trial, at the latest
+_QUEUED_S = 0.05  # from the beginning of a stage until its tasks can be given out
 _LOOK_S = 0.02
 
 Sample = tuple[Path, str]  # a file with a few tuples of a stream, and their schema
@@ -38,33 +49,37 @@ class WarmUp:
     profile: "ResourceProfile | None"  # None: a local master has no executors to choose among
     executors: int  # of the chain, warm ones too
     cold: frozenset[str] | None  # None: all of them
-    place: Path  # a folder of its own, that executors see
+    place: Path  # a folder of its own, that executors see; it is gone when they have done with it
     samples: Callable[[Path], Mapping[str, Sample]]  # of the chain's inputs; raises where there are none yet
-    resting: Callable[[], AbstractContextManager[None]]  # no micro-batch begins
     worked: Callable[[], set[str]]  # executors that have had real work
+    one_by_one: AbstractContextManager[object]  # trials of the chain
 
     def run(self) -> None:
         """Returns when they are warm, or nothing more can be done about it."""
-        held = [_in_background(self._start_python)]
+        jobs = [_in_background(self._start_python)]
         try:
-            # Before the first tuples there is nothing to try; then at least Python is started.
-            with suppress(Exception):
-                trial = self._trial()
-                for _ in range(_STARTS):
-                    if self.profile is None or _is_soon(self._are_held, _START_S):
-                        break
-                    # One that has just come takes no tasks yet, and the warm ones have done them all.
-                    held.append(_in_background(self._start_python))
-                self._try_out(trial, held)
+            trial = self._trial()
+            for _ in range(_STARTS):
+                if self.profile is None or _is_soon(self._are_held, _START_S):
+                    break
+                # It died, or the warm ones have taken all tasks before it could take one.
+                jobs.append(_in_background(self._start_python))
+            with self.one_by_one:
+                if self.cold is None or marked(self.place, STARTED):
+                    jobs.append(_in_background(lambda: self._collect(trial)))
+                    self._wait_for(jobs[-1])
+        except Exception:  # before the first tuples there is nothing to try; then at least Python is started
+            let_go(self.place)
+            _join(jobs)
         finally:
             let_go(self.place)
-            for thread in held:
-                thread.join()
+            _in_background(lambda: self._clean_up_after(jobs))
 
     def _are_held(self) -> bool:
         """All that are cold, but for those that were given real work before they could be held."""
         worked = self.worked() & (self.cold or frozenset())
-        return len(started(self.place) | worked) >= (self.executors if self.cold is None else len(self.cold))
+        there = marked(self.place, STARTED) | worked
+        return len(there) >= (self.executors if self.cold is None else len(self.cold))
 
     def _start_python(self) -> None:
         if self.profile is not None:
@@ -77,38 +92,42 @@ class WarmUp:
         apart.conf.set("spark.sql.shuffle.partitions", str(self.executors))
         frames = []
         for sample, schema in self.samples(self.place).values():
-            tap = trial_tap(str(sample), self.cold)
+            tap = trial_tap(str(sample), self.cold, str(self.place))
             each = apart.range(0, self.executors, 1, self.executors)
             frames.append(each.mapInArrow(tap, schema_of(schema), profile=self.profile))
         for operator in self.chain.operators:
             if operator.stateful:  # Spark has state in streams only
                 break
             frames = [operator.transform(*frames)]
-        trial = frames[0].mapInArrow(exit_tap(str(self.place)), REPORT_SCHEMA, profile=self.profile)
+        trial = frames[0].mapInArrow(tried_tap(str(self.place)), REPORT_SCHEMA, profile=self.profile)
         java: Any = trial
         java._jdf.queryExecution().executedPlan()
         return trial
 
-    def _try_out(self, trial: "DataFrame", held: Sequence[threading.Thread]) -> None:
-        with self.resting():
-            let_go(self.place)
-            for thread in held:
-                thread.join()
-            tried = _in_background(lambda: self._collect(trial))
-            # Once one of its tasks is given out, every executor that was free has one.
-            _is_soon(lambda: not tried.is_alive() or self._is_given_out(), _GIVEN_OUT_S)
-        tried.join()
+    def _wait_for(self, trial: threading.Thread) -> None:
+        _is_soon(lambda: not trial.is_alive() or self._has_begun(), _BEGUN_S)
+        time.sleep(_QUEUED_S)
+        let_go(self.place)
+        # The tasks of those that are warm may have to wait until a micro-batch ends, and nobody for them.
+        while trial.is_alive() and not (self.cold and self._are_tried()):
+            time.sleep(_LOOK_S)
+
+    def _are_tried(self) -> bool:
+        return marked(self.place, TRIED) >= marked(self.place, STARTED)
 
     def _collect(self, trial: "DataFrame") -> None:
         self.spark.sparkContext.setJobGroup(self.place.name, "a trial")
         trial.collect()
 
-    def _is_given_out(self) -> bool:
+    def _clean_up_after(self, jobs: Sequence[threading.Thread]) -> None:
+        _join(jobs)
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def _has_begun(self) -> bool:
         tracker = self.spark.sparkContext.statusTracker()
-        numbers = tracker.getJobIdsForGroup(self.place.name)
-        jobs = [job for number in numbers if (job := tracker.getJobInfo(number))]
-        stages = [tracker.getStageInfo(number) for job in jobs for number in job.stageIds]
-        return any(stage and stage.numActiveTasks + stage.numCompletedTasks > 0 for stage in stages)
+        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self.place.name)]
+        mine = {stage for job in jobs if job for stage in job.stageIds}
+        return not mine.isdisjoint(tracker.getActiveStageIds())
 
 
 def _in_background(work: Callable[[], object]) -> threading.Thread:
@@ -119,6 +138,11 @@ def _in_background(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=done, daemon=True)
     thread.start()
     return thread
+
+
+def _join(threads: Iterable[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join()
 
 
 def _is_soon(done: Callable[[], bool], within_s: float) -> bool:
