@@ -139,7 +139,7 @@ def test_what_the_sources_bring_counts_not_the_burst_of_an_operator_that_catches
 
 def test_replicas_on_their_way_are_not_asked_for_again_but_more_than_those_are() -> None:
     """1.5 x .4 / (1 - 4 / k) <= .7 x 2 from k = 7 on."""
-    deciding = policy(2.0, ready_s=0.0)  # so that nothing will wait by then
+    deciding = policy(2.0, drain_s=1e6)  # as if nothing would wait by then
     replicas, memory = after(deciding, [60.0] * 6)
     for coming, wanted in (((9,), None), ((1,), 7), (None, 7)):
         decision, _ = deciding.decide(memory, seen(400.0, replicas, at_s=1.0, coming=coming), RNG)
