@@ -29,6 +29,7 @@ class OperatorObservation(NamedTuple):
     batch_s: float | None = None  # mean duration of the micro-batches that ended, where there are any
     batch_tuples: float | None = None  # mean number of tuples in them
     batch_replicas: float | None = None  # mean number of replicas that shared one: not those just come
+    trigger_s: float | None = None  # one begins this long after the one before it, at the earliest
     useful_replicas: int | None = None  # more have nothing to do: there are no more tasks to share
     ready_s: float | None = None  # from asking for a replica to its first tuples, lately
     computing: float | None = None  # CPU used or queued for, per second at work: 0 waits for others

@@ -75,6 +75,19 @@ def test_a_slack_objective_needs_fewer_replicas(bound_s: float, wanted: int) -> 
     assert found == wanted
 
 
+@pytest.mark.parametrize(("trigger_s", "wanted"), [(None, 4), (1.2, 5), (30.0, 8)])
+def test_a_trigger_is_part_of_the_response_time(trigger_s: float | None, wanted: int) -> None:
+    """200 t/s of 10 ms within .7 x 2 s: .6 / (1 - 2 / k). With a trigger of P, P / 2 + .4 + 2 P / k, within half
+    as much again as P / 2 + .4, where that is longer: 1.5 s and 23.1 s."""
+    deciding = policy(2.0, drain_s=1e6)
+    memory = deciding.initial()
+    for _ in range(6):
+        _, memory = deciding.decide(memory, seen(100.0, 2), RNG)
+    decision, _ = deciding.decide(memory, seen(200.0, 2, at_s=1.0, trigger_s=trigger_s), RNG)
+    assert isinstance(decision, Scale)
+    assert decision.target.total == wanted
+
+
 def test_a_jump_of_the_load_is_answered_in_one_step() -> None:
     deciding = policy(2.0)
     replicas, memory = after(deciding, [50.0, 60.0, 70.0, 60.0])

@@ -186,7 +186,7 @@ class ObjectiveFirst:
         added = self.starting_type()
         speedup = self.node_types[added].speedup
         drain_s = max(self.drain_s, self.max_response_time_s)
-        model = memory.batches.model()
+        model = memory.batches.model(trigger_s=seen.trigger_s or 0.0)
         if model is not None:
             return model.replicas_for(
                 rate,

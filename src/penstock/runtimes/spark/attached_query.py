@@ -7,7 +7,7 @@ work and what waits for them add up, and the slowest of them is the one whose re
 import time
 from collections.abc import Iterable, Sequence
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
@@ -53,6 +53,7 @@ class _Watched:
         self._last_job = -1
         self._tasks = 0
         self._behind = self.last.behind if self.last else None
+        self.trigger_s = trigger_s(query)
 
     def look(self, actuator: ExecutorActuator, now_s: float, interval_s: float) -> _Seen:
         before = self.last.batch if self.last else -1
@@ -122,6 +123,18 @@ class _Watched:
         return now_s - self.last.began_s, round(self._behind)
 
 
+def trigger_s(query: "StreamingQuery") -> float:
+    """How long after one micro-batch the next begins at the earliest; 0 where it begins at once.
+
+    Spark tells it nobody but its own scheduler.
+    """
+    try:
+        java: Any = query._jsq
+        return float(java.streamingQuery().trigger().intervalMs()) / 1000
+    except Exception:  # another kind of trigger, or of query
+        return 0.0
+
+
 class QueryMonitor:
     """Observes queries that Penstock did not build, on executors that run so many tasks each at a time."""
 
@@ -161,6 +174,7 @@ class QueryMonitor:
             utilisation_by_replica=loads,
             batch_s=_mean(slowest.batches_s),
             batch_tuples=_tuples_in_a_batch(slowest, rate),
+            trigger_s=max((one.trigger_s for one in active), default=None),
             ready_s=self._actuator.ready_s,
             useful_replicas=self._useful(seen),
         )

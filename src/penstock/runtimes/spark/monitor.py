@@ -293,6 +293,7 @@ class SparkMonitor:
             batch_s=_mean([report.ended_s - report.began_s for report in mine]),
             batch_tuples=_mean([report.tuples_in for report in mine]),
             batch_replicas=_mean([_sharing(report) for report in mine if report.tuples_in]),
+            trigger_s=self._running.trigger_s,
             ready_s=self._actuator.ready_s(chain.name),
             coming=self._actuator.coming(chain.name),
             computing=self._cpu_use[chain.name].over(
