@@ -77,7 +77,7 @@ def test_a_slack_objective_needs_fewer_replicas(bound_s: float, wanted: int) -> 
 
 @pytest.mark.parametrize(("trigger_s", "wanted"), [(None, 4), (1.2, 5), (30.0, 8)])
 def test_a_trigger_is_part_of_the_response_time(trigger_s: float | None, wanted: int) -> None:
-    """200 t/s of 10 ms within .7 x 2 s: .6 / (1 - 2 / k). With a trigger of P, P / 2 + .4 + 2 P / k, within half
+    """200 t/s of 10 ms within .7 x 2 s: .6 / (1 - 2 / k). With a trigger P: P / 2 + .4 + 2 P / k, within half
     as much again as P / 2 + .4, where that is longer: 1.5 s and 23.1 s."""
     deciding = policy(2.0, drain_s=1e6)
     memory = deciding.initial()
