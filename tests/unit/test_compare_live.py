@@ -78,3 +78,19 @@ def test_two_deciders_at_once_are_refused(tmp_path: Path) -> None:
         replace(watching.settings, spares=1)
     with pytest.raises(InputError, match="Spark's own allocation"):
         replace(watching.settings, force_scaling=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "complaint"),
+    [
+        ("spark.dynamicAllocation.enabled", "executors could not be scaled"),
+        ("spark.executor.cores", "executors could not be scaled"),
+        ("sql.shuffle.partitions", "begin with 'spark.'"),
+    ],
+)
+def test_settings_of_spark_that_control_depends_on_are_refused(
+    tmp_path: Path, key: str, complaint: str
+) -> None:
+    assert LiveSettings(out=tmp_path, conf={"spark.jars.packages": "a:b:1"}).conf
+    with pytest.raises(InputError, match=complaint):
+        LiveSettings(out=tmp_path, conf={key: "1"})

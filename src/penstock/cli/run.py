@@ -123,6 +123,16 @@ def run(
             "types, a standalone master on this machine. An embedded cluster if left out.",
         ),
     ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf",
+            metavar="KEY=VALUE",
+            help="A setting of Spark's for its session, as for spark-submit; may be repeated. Expressions in "
+            "SQL are interpreted unless spark.sql.codegen.wholeStage=true and "
+            "spark.sql.codegen.factoryMode=FALLBACK say otherwise.",
+        ),
+    ] = None,
     interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 1.0,
     trigger: Annotated[
         float,
@@ -224,6 +234,7 @@ def run(
         spares=spares,
         retune_s=retune_every,
         master=master,
+        conf=_conf(conf or []),
         force_scaling=force_scaling,
     )
     what = Load(
@@ -281,6 +292,16 @@ def _check_own(context: typer.Context, name: str, *, until_done: bool) -> None:
     )
     if until_done:
         raise InputError(f"--until-done: the sources of '{name}' never end; give --minutes, or press Ctrl-C")
+
+
+def _conf(given: list[str]) -> dict[str, str]:
+    settings = dict[str, str]()
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or key in settings:
+            raise InputError(f"--conf '{text}': give KEY=VALUE, and every key once")
+        settings[key] = value
+    return settings
 
 
 def _check_matters(context: typer.Context, above: "Manager", *, follows_rates: bool) -> None:

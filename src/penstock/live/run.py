@@ -130,6 +130,7 @@ class LiveRun:
                 variables=variables,
                 executor_options=options,
                 most_executors=max(chain.max_replicas for chain in self.app.chains()),
+                conf=settings.conf,
             )
             try:
                 self._controlled(spark, cluster, journal, control)

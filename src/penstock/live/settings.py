@@ -20,6 +20,7 @@ from penstock.domain.infrastructure import NodeType
 from penstock.policy.application.tuned import naive
 from penstock.policy.registry import Level
 from penstock.runtimes.spark.cluster import NodeKind
+from penstock.runtimes.spark.session import OURS
 from penstock.runtimes.spark.topology import App
 
 STANDARD = NodeKind(name="standard")
@@ -45,6 +46,7 @@ class LiveSettings:
     retune_s: float = 300.0  # a manager that tunes: from one tuning to looking whether another is needed
     tuning_limit_s: float = 600.0  # a tuning that takes longer is given up
     master: str | None = None  # of a cluster that runs already; None: an embedded one
+    conf: Mapping[str, str] = field(default_factory=dict)  # settings of Spark's, for its session
     force_scaling: bool = False  # a change at every interval, to show that results stay the same
     spark_allocates: bool = False  # Spark's own dynamic allocation decides, and Penstock only watches
 
@@ -69,6 +71,13 @@ class LiveSettings:
             raise InputError(
                 "Spark's own allocation: it knows no spares or node types, and nobody else changes anything"
             )
+        for key in self.conf:
+            if not key.startswith("spark."):
+                raise InputError(f"setting '{key}': Spark's settings begin with 'spark.'")
+            if key.startswith(OURS):
+                raise InputError(
+                    f"setting '{key}': executors could not be scaled; leave it as Penstock has it"
+                )
         if not self.kinds:
             raise InputError("no node types; at least one is needed")
 

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 EXECUTOR_MEMORY = "512m"
+# What control depends on, and nobody else may set.
+OURS = (
+    "spark.dynamicAllocation.",
+    "spark.decommission.",
+    "spark.executor.cores",
+    "spark.master",
+    "spark.python.daemon.module",
+)
 
 
 def session(
@@ -30,11 +38,12 @@ def session(
     variables: Mapping[str, str] | None = None,
     executor_options: str = "",
     most_executors: int | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> "SparkSession":
     """Without executors at first. Workers carry tags (`tagged`), or are all alike, of this speed.
 
     `variables` are in the environment of executors; `executor_options` are Java's. Spark's own
-    allocation, where it decides, has no more than `most_executors` of each profile.
+    allocation, where it decides, has no more than `most_executors` of each profile. `conf` comes last.
     """
     os.environ.update(
         {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
@@ -94,7 +103,7 @@ def session(
             "or start Penstock from a process of its own"
         )
     builder = SparkSession.builder.master(master_url).appName(name)
-    for key, value in settings.items():
+    for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     work.mkdir(parents=True, exist_ok=True)
     log = work / "spark.log"
