@@ -170,6 +170,18 @@ def test_while_a_backlog_is_worked_off_less_is_kept_free() -> None:
         assert found == wanted
 
 
+@pytest.mark.parametrize(
+    ("bound_s", "alone_s", "wanted"), [(2.1, 8, 2), (28, 8, 1), (28, 1000, 2), (28, 0, 1)]
+)
+def test_under_a_slack_bound_replicas_may_be_busier(bound_s: float, alone_s: float, wanted: int) -> None:
+    """35 t/s of 20.5 ms are .72 of one, 1.6 s a tuple. Half as many again, 1.025, let its batches grow by a
+    fortieth and .3 s each: 2.4 s after 8 s, 3.6 s a tuple; after 1000 s they would be beyond every bound."""
+    model = MicroBatches(fixed_s=0.3, tuple_s=0.0205)
+    assert model.response_time_s(35, 1) == pytest.approx(1.6, abs=0.05)
+    assert model.replicas_for(35, bound_s, most=9, busiest=0.7, alone_s=alone_s) == wanted
+    assert model.replicas_for(45, bound_s, most=9, busiest=0.7, alone_s=alone_s) == 2, ".92: full"
+
+
 def test_before_the_first_batch_nothing_is_known() -> None:
     assert Calibration().model() is None
 

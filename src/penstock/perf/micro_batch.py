@@ -75,23 +75,44 @@ class MicroBatches:
         most: int,
         speed: float = 1.0,
         busiest: float = 1.0,
+        alone_s: float = inf,
         backlog: float = 0.0,
         drain_s: float = inf,
     ) -> int:
         """The fewest replicas of this speed within the bound, at work for the share `busiest` of their
         time at the most; `most` where not even they are.
 
-        A backlog that is to be gone after `drain_s` comes on top of the load, but while it lasts less has
-        to be kept free. A bound that no number of replicas can keep is that of `attainable_s`.
+        They may be busier where the bound gives them time: where a load that is higher by as much as is kept
+        free otherwise, and lasts for `alone_s`, until more of them can be at work, does not break it. A
+        backlog that is to be gone after `drain_s` comes on top of the load, but while it lasts less has to be
+        kept free. A bound that no number of replicas can keep is that of `attainable_s`.
         """
         load = rate + (backlog / drain_s if backlog > 0 else 0.0)
         within_s = attainable_s(bound_s, self.response_time_s(0.0, speed))
         for replicas in range(1, most + 1):
             total = replicas * speed
-            calm = self.tuple_s * rate <= busiest * total and self.response_time_s(rate, total) <= within_s
-            if calm and self.tuple_s * load <= max(busiest, DRAINING) * total:
+            calm = self.response_time_s(rate, total) <= within_s and (
+                self.tuple_s * rate <= busiest * total
+                or self._withstands(rate, rate / busiest, total, alone_s, within_s)
+            )
+            if calm and (backlog <= 0 or self.tuple_s * load <= max(busiest, DRAINING) * total):
                 return replicas
         return most
+
+    def _withstands(self, before: float, rate: float, speed: float, lasts_s: float, within_s: float) -> bool:
+        """Whether batches under a higher load than before, one after the other, stay within the bound."""
+        if self.tuple_s * before > _FULL * speed:
+            return False
+        batch_s, past_s = self.batch_s(before, speed), 0.0
+        while past_s < lasts_s:
+            period_s = max(batch_s, self.trigger_s)
+            past_s += period_s
+            last_s, batch_s = batch_s, self.fixed_s + self.tuple_s * rate * period_s / speed
+            if max(batch_s, self.trigger_s) / 2 + batch_s > within_s:
+                return False
+            if batch_s <= last_s:  # it has settled
+                return True
+        return True
 
 
 class Batch(NamedTuple):
@@ -167,6 +188,7 @@ class Calibration(NamedTuple):
         return MicroBatches(fixed_s=seconds - slope * work, tuple_s=slope, trigger_s=trigger_s)
 
 
+_FULL = 0.9  # share of the replicas' time, from which the least error of the model is too much
 DRAINING = 0.8  # share of the replicas' time, while a backlog is worked off: the fixed parts take the rest
 _NEAR = 1.5  # times the fixed part: what is left to gain costs many replicas
 _TOLD_APART = 0.2  # standard deviation of the batches' work over its mean, from which a slope means something

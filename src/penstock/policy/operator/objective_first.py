@@ -167,10 +167,14 @@ class ObjectiveFirst:
         """The load when replicas asked for after these can be at work, if it goes on rising as it does."""
         if load.rise <= 0:
             return load.rate
-        interval_s, ready_s = memory.rates[-1][0] - memory.rates[-2][0], self._comes_within_s(seen)
+        interval_s, ready_s = self._interval_s(memory), self._comes_within_s(seen)
         # Where one change has to be done before the next, that comes as much later.
         waits_s = interval_s if seen.coming is not None else max(ready_s, interval_s)
         return load.rate + min(load.rise * (waits_s + ready_s), _MOST_RISE * load.rate)
+
+    @staticmethod
+    def _interval_s(memory: ObjectiveMemory) -> float:
+        return memory.rates[-1][0] - memory.rates[-2][0] if len(memory.rates) > 1 else 0.0
 
     @property
     def _bound_s(self) -> float:
@@ -195,6 +199,7 @@ class ObjectiveFirst:
                 speed=speedup,
                 # Near a full load, batches grow out of all proportion with every tuple nobody expected.
                 busiest=1 - self.margin,
+                alone_s=self._comes_within_s(seen) + self._interval_s(memory),
                 backlog=backlog,
                 drain_s=drain_s,
             )
