@@ -4,6 +4,7 @@
 beside the tests' local one.
 """
 
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -22,11 +23,12 @@ from penstock.domain.application import Operator, pipeline
 from penstock.domain.objective import Objective
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, NodeKind
+from penstock.runtimes.spark.daemon import ZYGOTE_VARIABLE
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.nodes import nodes_for
 from penstock.runtimes.spark.running import RunningApp
-from penstock.runtimes.spark.session import session
+from penstock.runtimes.spark.session import EMBEDDED, python_variables, session
 from penstock.testing.runtime import RuntimeContract
 
 KINDS = [NodeKind(name="slow"), NodeKind(name="fast", speedup=2.0)]
@@ -57,7 +59,11 @@ def _start(work: Path, ending: ExitStack, kinds: list[NodeKind]) -> Started:
     tagged = len(kinds) > 1
     cluster = LocalCluster(work / "cluster", room=4, tagged=tagged)
     ending.enter_context(cluster)
-    spark = session(app.name, cluster.master_url, work=work, tagged=tagged)
+    variables = python_variables(app.modules, app.places)
+    variables[ZYGOTE_VARIABLE] = str(cluster.start_zygote(variables))
+    spark = session(
+        app.name, cluster.master_url, work=work, tagged=tagged, variables=variables, conf=EMBEDDED
+    )
     ending.callback(spark.stop)
     running = RunningApp(app, spark, work, run="contract" if tagged else None)
     nodes = nodes_for(cluster, spark, running, kinds)
@@ -73,6 +79,20 @@ def _start(work: Path, ending: ExitStack, kinds: list[NodeKind]) -> Started:
     ending.callback(feeder.stop)
     feeder.start()
     return Started(running, monitor, actuator)
+
+
+def _parent_of(stat: Path) -> int:
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it has ended meanwhile
+        return 0
+
+
+def _command_of(number: int) -> str:
+    try:
+        return Path(f"/proc/{number}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 class TestSpark(RuntimeContract):
@@ -116,6 +136,17 @@ class TestSpark(RuntimeContract):
         waited_s = self._one(seen).response_time_s
         assert waited_s is not None
         assert waited_s >= 2
+
+    def test_the_python_of_executors_is_forked_from_the_zygote(self) -> None:
+        parents = {int(file.parent.name): _parent_of(file) for file in Path("/proc").glob("[0-9]*/stat")}
+        zygotes = {
+            number
+            for number in parents
+            if "--zygote" in _command_of(number) and "--zygote" not in _command_of(parents[number])
+        }
+        daemons = [number for number, parent in parents.items() if parent in zygotes]
+        assert len(daemons) >= len(self.operators)
+        assert all(parents[zygote] == os.getpid() for zygote in zygotes)
 
     def test_how_full_the_host_is_and_that_a_paced_operator_waits_is_seen(self) -> None:
         """One that computes uses as much CPU as it works, always; one that waits may, while it starts."""

@@ -26,6 +26,8 @@ def test_claims_on_spark_hold(claims: Path, tmp_path: Path) -> None:
         timeout=_SLOW_MACHINE_S,
     )
     assert ran.returncode == 0, f"{ran.stdout[-6000:]}\n{ran.stderr[-2000:]}"
+    if " passed" not in ran.stdout.splitlines()[-1]:
+        pytest.skip(next(line for line in ran.stdout.splitlines() if line.startswith("SKIPPED")))
 
 
 def test_a_second_session_in_one_process_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ def test_two_deciders_at_once_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "complaint"),
     [
-        ("spark.dynamicAllocation.enabled", "executors could not be scaled"),
-        ("spark.executor.cores", "executors could not be scaled"),
+        ("spark.dynamicAllocation.enabled", "Penstock needs it as it is"),
+        ("spark.executor.cores", "Penstock needs it as it is"),
         ("sql.shuffle.partitions", "begin with 'spark.'"),
     ],
 )

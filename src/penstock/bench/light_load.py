@@ -15,7 +15,7 @@ from penstock.runtimes.spark.cluster import ClusterError, LocalCluster
 from penstock.runtimes.spark.daemon import ZYGOTE_VARIABLE
 from penstock.runtimes.spark.feed import Feed
 from penstock.runtimes.spark.running import RunningApp
-from penstock.runtimes.spark.session import python_variables, session
+from penstock.runtimes.spark.session import EMBEDDED, python_variables, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +86,12 @@ def place(work: Path, steady: Steady = LOOKUPS) -> Iterator[Place]:
         variables = python_variables(app.modules, app.places)
         variables[ZYGOTE_VARIABLE] = str(cluster.start_zygote(variables))
         spark = session(
-            app.name, cluster.master_url, work=work, variables=variables, executor_options=options
+            app.name,
+            cluster.master_url,
+            work=work,
+            variables=variables,
+            executor_options=options,
+            conf=EMBEDDED,
         )
         try:
             running = RunningApp(app, spark, work, trigger_s=steady.trigger_s, joined=steady.joined)

@@ -128,9 +128,9 @@ def run(
         typer.Option(
             "--conf",
             metavar="KEY=VALUE",
-            help="A setting of Spark's for its session, as for spark-submit; may be repeated. Expressions in "
-            "SQL are interpreted unless spark.sql.codegen.wholeStage=true and "
-            "spark.sql.codegen.factoryMode=FALLBACK say otherwise.",
+            help="A Spark setting for the session, as for spark-submit; may be repeated. On the embedded "
+            "cluster expressions in SQL are interpreted, unless spark.sql.codegen.wholeStage=true and "
+            "spark.sql.codegen.factoryMode=FALLBACK are set.",
         ),
     ] = None,
     interval: Annotated[float, typer.Option("--interval", help="Seconds between two decisions.")] = 1.0,

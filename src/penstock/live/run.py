@@ -31,7 +31,7 @@ from penstock.runtimes.spark.feed import Feed, FeederOf
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.nodes import Nodes, nodes_for
 from penstock.runtimes.spark.running import RunningApp
-from penstock.runtimes.spark.session import python_variables, session
+from penstock.runtimes.spark.session import EMBEDDED, check_alone, python_variables, session
 from penstock.runtimes.spark.spares import SpareNodes
 from penstock.runtimes.spark.sparks_own import SparksOwnNodes
 from penstock.runtimes.spark.topology import App, Chain
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_S = 1.0
+_LEAST_POLL_S = 0.02  # the machine may be full already
 _POLL_CHANGING_S = 0.1  # a new executor is tried out before it gets real work
 _EXECUTORS_S = 180.0  # for the first executors to start
 _LARGEST_JOINT_TABLE = 1_000_000  # planned in seconds, and saved at every interval
@@ -102,8 +103,9 @@ class LiveRun:
         """Until the time is up, the input is done, or someone sets `stopping`."""
         settings = self.settings
         tagged = len(settings.kinds) > 1
+        check_alone()  # before there is a folder
         if settings.master is not None:
-            check_master(settings.master, ours=tagged)  # before there is a folder
+            check_master(settings.master, ours=tagged)
         settings.out.mkdir(parents=True, exist_ok=True)
         self.on_status("preparing the policy")
         compile_policy(self.controller)
@@ -130,7 +132,7 @@ class LiveRun:
                 variables=variables,
                 executor_options=options,
                 most_executors=max(chain.max_replicas for chain in self.app.chains()),
-                conf=settings.conf,
+                conf={**EMBEDDED, **settings.conf} if settings.master is None else settings.conf,
             )
             try:
                 self._controlled(spark, cluster, journal, control)
@@ -234,12 +236,15 @@ class LiveRun:
         next_s = self.began_s + self.controller.interval_s
         while not self.stopping.is_set():
             poll_s = _POLL_CHANGING_S if actuator.reconfiguring else _POLL_S
-            time.sleep(min(poll_s, max(next_s - time.time(), 0.0)))
+            time.sleep(min(poll_s, max(next_s - time.time(), _LEAST_POLL_S)))
             look_after()
             now_s = time.time()
             if now_s >= next_s:
-                next_s = max(next_s + self.controller.interval_s, now_s)
                 decide()
+                # After a late one, the next is not right behind it: it would see next to nothing.
+                next_s = max(
+                    next_s + self.controller.interval_s, time.time() + self.controller.interval_s / 2
+                )
             if self.settings.until_done and running.done():
                 break
             if deadline_s is not None and now_s >= deadline_s:

@@ -46,7 +46,7 @@ class LiveSettings:
     retune_s: float = 300.0  # a manager that tunes: from one tuning to looking whether another is needed
     tuning_limit_s: float = 600.0  # a tuning that takes longer is given up
     master: str | None = None  # of a cluster that runs already; None: an embedded one
-    conf: Mapping[str, str] = field(default_factory=dict)  # settings of Spark's, for its session
+    conf: Mapping[str, str] = field(default_factory=dict)  # Spark settings for its session
     force_scaling: bool = False  # a change at every interval, to show that results stay the same
     spark_allocates: bool = False  # Spark's own dynamic allocation decides, and Penstock only watches
 
@@ -75,9 +75,7 @@ class LiveSettings:
             if not key.startswith("spark."):
                 raise InputError(f"setting '{key}': Spark's settings begin with 'spark.'")
             if key.startswith(OURS):
-                raise InputError(
-                    f"setting '{key}': executors could not be scaled; leave it as Penstock has it"
-                )
+                raise InputError(f"setting '{key}': Penstock needs it as it is; leave it out")
         if not self.kinds:
             raise InputError("no node types; at least one is needed")
 

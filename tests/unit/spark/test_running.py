@@ -106,3 +106,9 @@ def test_micro_batches_are_kept_short(tmp_path: Path, took_s: float, each: int |
     running = RunningApp(app, spark, tmp_path)
     running._limit(running.plan["first"], [[task("a", 1.0), task("b", 0.9)]], 100, took_s)
     assert intake_in(tmp_path / "intake" / "first.json").each == each
+
+
+def test_what_an_earlier_version_wrote_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "first.json"
+    file.write_text('{"parts": 3, "each": null, "held": false, "trial": false}')
+    assert intake_in(file) == Intake(parts=3)

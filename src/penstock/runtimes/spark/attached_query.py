@@ -126,7 +126,7 @@ class _Watched:
 def trigger_s(query: "StreamingQuery") -> float:
     """How long after one micro-batch the next begins at the earliest; 0 where it begins at once.
 
-    Spark tells it nobody but its own scheduler.
+    Spark has no public API for it.
     """
     try:
         java: Any = query._jsq

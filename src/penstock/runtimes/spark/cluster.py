@@ -29,6 +29,14 @@ _REGISTERED = "Successfully registered with master"
 _MASTER_ANSWERS_S = 5.0
 _SHARED = "worker"  # for all executors, or for those of stages no operator owns
 _PYTHON = "python"
+_LONGEST_TEMPORARY = 80  # characters: the path of a socket has 107 at most
+# When we end, however we end, it removes a folder and kills its process group, itself included.
+_WARDEN = """
+import os, shutil, sys
+sys.stdin.buffer.read()
+shutil.rmtree(sys.argv[1], ignore_errors=True)
+os.killpg(0, 9)
+"""
 _MB = 1024
 
 
@@ -87,7 +95,8 @@ class LocalCluster:
     _warden: "subprocess.Popen[bytes] | None" = None
     _web_port: int = 0
     _started: int = 0
-    _sockets: "tempfile.TemporaryDirectory[str] | None" = None
+    _sockets: Path = Path()
+    _zygote_variables: Mapping[str, str] = field(default_factory=dict)
 
     def start(self) -> "LocalCluster":
         """Start what there is to start before any replica; wait until it answers."""
@@ -97,8 +106,10 @@ class LocalCluster:
         master = command(_MASTER)  # names a missing Java before anything runs
         if self.master is None:
             self.port, self._web_port = _free_port(self.port), _free_port(0)
+        usual = len(tempfile.gettempdir()) <= _LONGEST_TEMPORARY
+        self._sockets = Path(tempfile.mkdtemp(prefix="penstock-", dir=None if usual else "/tmp"))
         self._warden = subprocess.Popen(
-            [sys.executable, "-c", "import os, sys; sys.stdin.buffer.read(); os.killpg(0, 9)"],
+            [sys.executable, "-c", _WARDEN, str(self._sockets)],
             stdin=subprocess.PIPE,
             process_group=0,
         )
@@ -159,14 +170,17 @@ class LocalCluster:
     def start_zygote(self, variables: Mapping[str, str]) -> Path:
         """Start a process that executors' Python is forked from, in this environment; where it will listen.
 
-        Those that come before it listens, or when it is no more, load everything themselves.
+        Executors that come before it listens, or while it is gone, load everything themselves.
         """
-        self._sockets = tempfile.TemporaryDirectory(prefix="penstock-")  # a socket's path must be short
-        place = Path(self._sockets.name) / _PYTHON
-        one_thread = {"OMP_NUM_THREADS": "1"}  # as Spark has it for an executor with one core
-        self._launch(
-            _PYTHON, (sys.executable, "-P", "-m", DAEMON, ZYGOTE, str(place)), {**variables, **one_thread}
-        )
+        place = self._sockets / _PYTHON
+        place.unlink(missing_ok=True)
+        self._zygote_variables = dict(variables)
+        as_spark_has_it = {
+            "OMP_NUM_THREADS": "1",  # for an executor with one core
+            "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),  # the same hashes in all workers
+        }
+        words = (sys.executable, "-P", "-m", DAEMON, ZYGOTE, str(place))
+        self._launch(_PYTHON, words, {**variables, **as_spark_has_it})
         return place
 
     def decommission(self, name: str) -> None:
@@ -188,18 +202,24 @@ class LocalCluster:
         }
 
     def revive(self) -> str | None:
-        """Start the worker for all again when it died, and say so."""
-        shared = self._processes.get(_SHARED)
-        if shared is None or shared.handle.poll() is None:
-            return None
-        words = in_one_line(shared.said())
-        self._start_shared()
-        return f"the worker ended and was started again: {words}"
+        """Start the worker for all, and the zygote, again when they died, and say so."""
+        if (words := self._last_words(_SHARED)) is not None:
+            self._start_shared()
+            return f"the worker ended and was started again: {words}"
+        if (words := self._last_words(_PYTHON)) is not None:
+            self.start_zygote(self._zygote_variables)
+            return f"the zygote of executors' Python ended and was started again: {words}"
+        return None
+
+    def _last_words(self, name: str) -> str | None:
+        """None while it lives, or where there is none."""
+        process = self._processes.get(name)
+        return None if process is None or process.handle.poll() is None else in_one_line(process.said())
 
     def check(self) -> None:
-        """Raise when a process ended that nobody ended."""
+        """Raise when a process ended that nobody ended; executors do without the zygote."""
         for name, process in list(self._processes.items()):
-            if process.handle.poll() is not None:
+            if name != _PYTHON and process.handle.poll() is not None:
                 raise ClusterError(f"{name} ended: {in_one_line(process.said())}; see {process.log}")
 
     def stop(self) -> None:
@@ -213,9 +233,6 @@ class LocalCluster:
             self._warden.stdin.close()  # whatever is left in the group, executors for instance, ends now
             self._warden.wait()
             self._warden = None
-        if self._sockets is not None:
-            self._sockets.cleanup()
-            self._sockets = None
 
     def _start_shared(self) -> None:
         """What a worker offers is what it says; the machine under it is that of all."""

@@ -7,6 +7,7 @@ itself is a fork of it.
 
 import gc
 import os
+import random
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -32,7 +33,7 @@ _NEEDED = (
 def main() -> None:
     if sys.argv[1:2] == [ZYGOTE]:
         _load()
-        serve(Path(sys.argv[2]), _manage)
+        serve(Path(sys.argv[2]), _manage_anew)
     os.environ[EXECUTOR_VARIABLE] = os.environ.get("SPARK_EXECUTOR_ID") or _id_in(_parent_command())
     zygote = os.environ.get(ZYGOTE_VARIABLE)
     if zygote is None or not let_fork(Path(zygote)):
@@ -54,6 +55,14 @@ def _manage() -> None:
     from pyspark.daemon import manager
 
     manager()
+
+
+def _manage_anew() -> None:
+    """In a fork: else every replica would draw the same random numbers."""
+    random.seed()
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed()
+    _manage()
 
 
 def _prefer_installed_pyspark() -> None:

@@ -19,14 +19,13 @@ class Executor:
 
 
 def executors(spark: "SparkSession") -> dict[str, Executor]:
-    """Executors that take tasks and are not on their way out, by id."""
+    """Executors that are set up and have not left, by id."""
     context: Any = spark.sparkContext._jsc.sc()
     listed: Any = context.statusStore().executorList(True)
     found: dict[str, Executor] = {}
     for index in range(listed.size()):
         one = listed.apply(index)
-        # One that is listed may still be setting itself up, for a second on a busy machine.
-        if str(one.id()) != "driver" and one.isActive() and context.taskScheduler().isExecutorAlive(one.id()):
+        if str(one.id()) != "driver" and one.isActive() and _is_set_up(context, str(one.id())):
             found[str(one.id())] = Executor(
                 id=str(one.id()),
                 host=str(one.hostPort()).rpartition(":")[0],
@@ -35,3 +34,13 @@ def executors(spark: "SparkSession") -> dict[str, Executor]:
                 tasks=int(one.completedTasks()),
             )
     return found
+
+
+def _is_set_up(context: Any, executor: str) -> bool:
+    """One that is listed may still be starting, for a second on a busy machine, and take no tasks.
+
+    Spark calls those alive that take tasks; one that is asked to leave takes none any more.
+    """
+    scheduler = context.taskScheduler()
+    leaving = scheduler.getExecutorDecommissionState(executor).isDefined()
+    return bool(leaving or scheduler.isExecutorAlive(executor))

@@ -7,7 +7,7 @@ so it imports little and keeps no state but its options.
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +128,8 @@ class Intake:
 def intake_in(file: Path) -> Intake:
     """As written by whoever changes replicas or stops a query; the default until then."""
     try:
-        return Intake(**json.loads(file.read_text(encoding="utf-8")))
+        written = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Intake()
+    known = {one.name for one in fields(Intake)}  # an earlier version may have written more
+    return Intake(**{name: value for name, value in written.items() if name in known})

@@ -126,7 +126,11 @@ class RunningApp:
         self._schemas: dict[str, str] = dict(app.sources)
         # A local[n] master has no workers to choose among.
         placed = not str(spark.sparkContext.master).startswith("local")
-        self.profiles = {name: profile(self.tags.get(name)) if placed else None for name in self.chains}
+        memory = spark.conf.get("spark.executor.memory") if placed else None
+        self.profiles = {
+            name: None if memory is None else profile(self.tags.get(name), memory=memory)
+            for name in self.chains
+        }
         for stream in (*app.sources, *(query.output for query in self.plan.values())):
             readers = app.readers_of(stream)
             # The monitor counts what is published, so nothing goes before it has seen it.

@@ -20,12 +20,23 @@ _FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBased
 EXECUTOR_MEMORY = "512m"
 # What control depends on, and nobody else may set.
 OURS = (
-    "spark.dynamicAllocation.",
     "spark.decommission.",
+    "spark.dynamicAllocation.",
     "spark.executor.cores",
+    "spark.executor.instances",
+    "spark.executor.resource.",
+    "spark.executorEnv.PYTHONPATH",
     "spark.master",
+    "spark.pyspark.",
     "spark.python.daemon.module",
+    "spark.scheduler.mode",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.stateStore.providerClass",
+    "spark.task.",
 )
+_JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+# On one machine with few cores: compiling the expressions in SQL costs every new executor .7 s of CPU.
+EMBEDDED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def session(
@@ -45,6 +56,7 @@ def session(
     `variables` are in the environment of executors; `executor_options` are Java's. Spark's own
     allocation, where it decides, has no more than `most_executors` of each profile. `conf` comes last.
     """
+    check_alone()
     os.environ.update(
         {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
     )
@@ -66,9 +78,6 @@ def session(
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.adaptive.enabled": "false",
         "spark.locality.wait": "0",
-        # Compiling expressions takes a new executor longer than interpreting them takes it for minutes.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # Losing a replica must not end the application.
         "spark.task.maxFailures": "20",
         "spark.stage.maxConsecutiveAttempts": "20",
@@ -97,13 +106,10 @@ def session(
     if is_loopback(master_url):
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
-    if (present := SparkSession.getActiveSession()) is not None:
-        raise ClusterError(
-            f"this process has a Spark session already, on {present.sparkContext.master!r}: stop it first, "
-            "or start Penstock from a process of its own"
-        )
     builder = SparkSession.builder.master(master_url).appName(name)
-    for key, value in {**settings, **(conf or {})}.items():
+    for key, value in (conf or {}).items():
+        settings[key] = f"{settings[key]} {value}" if key in _JAVA_OPTIONS else value
+    for key, value in settings.items():
         builder = builder.config(key, value)
     work.mkdir(parents=True, exist_ok=True)
     log = work / "spark.log"
@@ -116,17 +122,29 @@ def session(
     return spark
 
 
+def check_alone() -> None:
+    """A process has one Spark context: a second session would get the settings of the first."""
+    from pyspark import SparkContext
+
+    present = SparkContext._active_spark_context
+    if present is not None:
+        raise ClusterError(
+            f"this process has a Spark session already, on {present.master!r}: stop it first, "
+            "or start Penstock from a process of its own"
+        )
+
+
 def python_variables(modules: Iterable[str], places: Iterable[str]) -> dict[str, str]:
     """With which Python workers load these `modules`, found in these `places`, before their first task."""
     known = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
     return {MODULES_VARIABLE: " ".join(modules), "PYTHONPATH": os.pathsep.join((*places, *known))}
 
 
-def profile(tag: str | None = None) -> "ResourceProfile":
+def profile(tag: str | None = None, *, memory: str = EXECUTOR_MEMORY) -> "ResourceProfile":
     """Executors of one chain; with a tag, on workers that carry it and on no others."""
     from pyspark.resource import ExecutorResourceRequests, ResourceProfileBuilder, TaskResourceRequests
 
-    wanted = ExecutorResourceRequests().memory(EXECUTOR_MEMORY).cores(1)
+    wanted = ExecutorResourceRequests().memory(memory).cores(1)
     if tag is not None:
         wanted = wanted.resource(tag, 1)
     return ResourceProfileBuilder().require(wanted).require(TaskResourceRequests().cpus(1)).build

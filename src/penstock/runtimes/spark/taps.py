@@ -31,7 +31,7 @@ REPORT_SCHEMA = (
 
 STARTED, _FREE, TRIED = ".started", ".free", ".tried"  # files of executors that get warm
 _GO = "go"  # and of the driver
-_LEFT_TO_THEM_S = 1.0  # tasks, by executors that are warm, at the most
+_LEFT_TO_THEM_S = 0.5  # a trial's tasks, by executors that are warm, at the most
 _TAKEN_S = 0.15  # the next task by one that is free
 _SAMPLED = 10  # tuples that a new executor tries its work on
 
@@ -202,9 +202,11 @@ def held_until(executor: str, free: str, held: str) -> Callable[[Iterable[int]],
     return hold
 
 
-def python_started(cold: frozenset[str] | None, place: str) -> Callable[[Iterable[int]], None]:
-    """A task that keeps one of these executors (None: any) until all are let go; others only wait until
-    those have their tasks: else they would take all there are."""
+def python_started(
+    cold: frozenset[str] | None, place: str, patience_s: float
+) -> Callable[[Iterable[int]], None]:
+    """A task that keeps one of these executors (None: any) until all are let go; others only wait for a
+    while until those have their tasks: else they would take all there are."""
 
     def start(_: Iterable[int]) -> None:
         if cold is None or executor_id() in cold:
@@ -212,7 +214,7 @@ def python_started(cold: frozenset[str] | None, place: str) -> Callable[[Iterabl
             _wait(place, lambda: _are_let_go(place))
             _mark(place, _FREE)
         else:
-            _wait(place, lambda: _are_let_go(place) or marked(Path(place), STARTED) >= cold, _LEFT_TO_THEM_S)
+            _wait(place, lambda: _are_let_go(place) or marked(Path(place), STARTED) >= cold, patience_s)
 
     return start
 

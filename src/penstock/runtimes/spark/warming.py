@@ -1,9 +1,10 @@
 """New executors of a chain, warm before they get a share of its work.
 
-The first task of a new executor takes seconds, and a micro-batch would wait for it. So its Python is
-started at once, by a job that takes no planning and holds it until a trial is planned and begun: the
-chain's operators as a batch, on a few tuples, whose results go nowhere. Spark gives out the tasks of
-earlier jobs first, so whoever is let go takes one of the trial's, and none of a micro-batch.
+The first task of a new executor takes a second or more, and a micro-batch would wait for it. So its
+Python is started at once, by a job that takes no planning and holds it until a trial is planned and
+begun: the chain's operators as a batch, on a few tuples, whose results go nowhere. Spark gives out the
+tasks of earlier jobs first, so an executor that is let go takes one of the trial's, unless a micro-batch
+that began earlier has more tasks than replicas.
 """
 
 import shutil
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.runtimes.spark.executors import executors
 from penstock.runtimes.spark.log_source import schema_of
 from penstock.runtimes.spark.taps import (
     REPORT_SCHEMA,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _STARTS, _START_S = 10, 2.0  # of Python on a new executor: how often, how long apart
+_FIRST_S, _AGAIN_S = 0.5, 0.1  # that warm executors leave it the tasks
 _BEGUN_S = 1.0  # a trial, at the latest
 _QUEUED_S = 0.05  # from the beginning of a stage until its tasks can be given out
 _LOOK_S = 0.02
@@ -56,14 +59,14 @@ class WarmUp:
 
     def run(self) -> None:
         """Returns when they are warm, or nothing more can be done about it."""
-        jobs = [_in_background(self._start_python)]
+        jobs = [_in_background(lambda: self._start_python(_FIRST_S))]
         try:
             trial = self._trial()
             for _ in range(_STARTS):
                 if self.profile is None or _is_soon(self._are_held, _START_S):
                     break
-                # It died, or the warm ones have taken all tasks before it could take one.
-                jobs.append(_in_background(self._start_python))
+                # The warm ones have taken all tasks before it could take one.
+                jobs.append(_in_background(lambda: self._start_python(_AGAIN_S)))
             with self.one_by_one:
                 if self.cold is None or marked(self.place, STARTED):
                     jobs.append(_in_background(lambda: self._collect(trial)))
@@ -76,15 +79,18 @@ class WarmUp:
             _in_background(lambda: self._clean_up_after(jobs))
 
     def _are_held(self) -> bool:
-        """All that are cold, but for those that were given real work before they could be held."""
-        worked = self.worked() & (self.cold or frozenset())
-        there = marked(self.place, STARTED) | worked
-        return len(there) >= (self.executors if self.cold is None else len(self.cold))
+        """All that are cold, but for those that died, or got real work before they could be held."""
+        held = marked(self.place, STARTED)
+        if self.cold is None:
+            return len(held) >= self.executors
+        missing = self.cold - held - self.worked()
+        return not missing or missing.isdisjoint(executors(self.spark))
 
-    def _start_python(self) -> None:
+    def _start_python(self, patience_s: float) -> None:
         if self.profile is not None:
             tasks = self.spark.sparkContext.parallelize(range(self.executors), self.executors)
-            tasks.withResources(self.profile).foreachPartition(python_started(self.cold, str(self.place)))
+            started = python_started(self.cold, str(self.place), patience_s)
+            tasks.withResources(self.profile).foreachPartition(started)
 
     def _trial(self) -> "DataFrame":
         """The operators up to one with state as a batch, planned but not begun."""
