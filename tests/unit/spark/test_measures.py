@@ -5,7 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.runtimes.spark.measures import Busyness, busy_shares, service, skew, utilisations, waits
+from penstock.runtimes.spark.measures import (
+    Busyness,
+    busy_shares,
+    service,
+    skew,
+    utilisations,
+    waits,
+    with_overload,
+)
 from penstock.runtimes.spark.taps import EntryReport, TaskReport, entries, entry_tap
 
 
@@ -112,3 +120,25 @@ def test_a_replica_is_judged_only_when_it_was_there_all_the_time() -> None:
     before, now = {"a": 10.0, "gone": 1.0}, {"a": 12.5, "new": 4.0}
     assert utilisations(before, now, 5.0) == (0.5,)
     assert skew([0.9, 0.3, 0.3]) == pytest.approx(0.9 / 0.5)
+
+
+@pytest.mark.parametrize(
+    ("shares", "rate", "service_s", "utilisation"),
+    [
+        ((0.9, 0.95), 60.0, 0.02, (0.9, 0.95)),  # .6 is needed: they work off what has waited
+        ((0.9,), 200.0, 0.02, (4.0,)),
+        ((1.0, 0.5), 150.0, 0.02, (2.0, 1.0)),
+        ((0.0, 0.0), 200.0, 0.02, (0.0, 0.0)),  # nothing has ended yet
+        ((0.9,), None, 0.02, (0.9,)),
+        (None, 200.0, 0.02, None),
+    ],
+)
+def test_utilisation_is_above_1_where_more_arrives_than_can_be_served(
+    shares: tuple[float, ...] | None,
+    rate: float | None,
+    service_s: float,
+    utilisation: tuple[float, ...] | None,
+) -> None:
+    assert with_overload(shares, rate, service_s) == (
+        None if utilisation is None else pytest.approx(utilisation)
+    )

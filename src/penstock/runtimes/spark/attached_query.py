@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.attached_executors import OPERATOR, ExecutorActuator
-from penstock.runtimes.spark.measures import Waits, skew, utilisations, waits
+from penstock.runtimes.spark.measures import Waits, skew, utilisations, waits, with_overload
 from penstock.runtimes.spark.progress import Reported, reported
 from penstock.runtimes.spark.query_work import work
 
@@ -159,7 +159,8 @@ class QueryMonitor:
             loads = None  # a task counts when it ends: where none did, utilisation is unknown
         self._finished += [stayed for one in seen for stayed in one.ended]
         slowest = max(seen, key=lambda one: one.took.mean_s or 0.0)
-        took, rate = slowest.took, _sum(one.rate for one in seen)
+        took, rate, service_s = slowest.took, _sum(one.rate for one in seen), self._service_s(seen)
+        loads = with_overload(loads, rate, service_s)
         operator = OperatorObservation(
             operator=OPERATOR,
             at_s=measured_s,
@@ -168,7 +169,7 @@ class QueryMonitor:
             response_time_s=took.mean_s,
             utilisation=max(loads) if loads else None,
             response_time_p95_s=took.p95_s,
-            service_time_s=self._service_s(seen),
+            service_time_s=service_s,
             backlog=_sum(one.behind for one in seen),
             skew=skew(loads),
             utilisation_by_replica=loads,

@@ -109,6 +109,19 @@ def busy_shares(
     return tuple(seconds / (ended_s - began_s) for seconds in busy.values())
 
 
+def with_overload(
+    shares: tuple[float, ...] | None, rate: float | None, service_s: float | None
+) -> tuple[float, ...] | None:
+    """Nobody is busy for more than all of the time: where more arrives than replicas can serve, their
+    utilisation is as much above 1, on average, as the arrivals need. So policies tell how far it is."""
+    if not shares or rate is None or service_s is None:
+        return shares
+    needed, mean = rate * service_s / len(shares), sum(shares) / len(shares)
+    if needed <= 1 or not 0 < mean < needed:
+        return shares
+    return tuple(share * needed / mean for share in shares)
+
+
 @dataclass
 class Busyness:
     """How busy the replicas of one chain are, from interval to interval."""

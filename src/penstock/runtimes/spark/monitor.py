@@ -9,7 +9,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.host_load import CpuUse, HostLoads, here
-from penstock.runtimes.spark.measures import Busyness, service, skew, waits
+from penstock.runtimes.spark.measures import Busyness, service, skew, waits, with_overload
 from penstock.runtimes.spark.nodes import Node
 from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import Batch
@@ -267,6 +267,8 @@ class SparkMonitor:
             loads = busyness.over(executors, [(one.ended_s, (*one.entries, *one.tasks)) for one in mine])
         else:
             loads = busyness.idle(executors, now_s)
+        rate = _sum([one.rate for one in arrivals])
+        loads = with_overload(loads, rate, served.mean_s)
         # A chain is measured when a micro-batch ended, or when it had nothing to do. One that hangs with
         # input waiting is not: how long that has waited is known, but not what the replicas do, and its
         # tasks are dealt out already, so that more replicas would not end it. So its time stands still,
@@ -280,7 +282,7 @@ class SparkMonitor:
             operator=chain.name,
             at_s=self._measured_s[chain.name],
             replicas=self._deployed[chain.name],
-            arrival_rate=_sum([one.rate for one in arrivals]),
+            arrival_rate=rate,
             response_time_s=response,
             utilisation=max(loads) if loads else None,
             response_time_p95_s=took.p95_s,
