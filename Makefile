@@ -36,7 +36,7 @@ simulation: setup ## compare policies on a synthetic four-week trace, without Ja
 test: check ## everything CI runs: checks, then tests
 	$(BIN)/python -m pytest -n auto -m "not spark and not browser" tests docs/examples
 	@sh tools/find-java.sh --install
-	$(BIN)/python -m pytest -m spark tests
+	$(BIN)/python -m pytest -m spark --durations=12 tests
 
 check: setup ## formatting, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -147,6 +147,10 @@ class TestSpark(RuntimeContract):
         daemons = [number for number, parent in parents.items() if parent in zygotes]
         assert len(daemons) >= len(self.operators)
         assert all(parents[zygote] == os.getpid() for zygote in zygotes)
+        # Else a key would belong to one partition in a fork, and to another in a worker of Spark's own.
+        wanted = self.spark.running.spark.sparkContext.environment["PYTHONHASHSEED"]
+        for zygote in zygotes:
+            assert f"PYTHONHASHSEED={wanted}" in Path(f"/proc/{zygote}/environ").read_text().split("\0")
 
     def test_how_full_the_host_is_and_that_a_paced_operator_waits_is_seen(self) -> None:
         """One that computes uses as much CPU as it works, always; one that waits may, while it starts."""

@@ -33,7 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_ends_a_run_in_one_line_and_with_room_it_goes_on(
     small_disk: Path, tmp_path: Path
 ) -> None:
-    schedule = ByRates(Shape(60).constant(40), slot_s=1.0)
+    schedule = ByRates(Shape(40).constant(60), slot_s=1.0)
     made = GeneratedTrips(schedule, acceleration=60, seed=5)
     lines = [made.line(number) for number in range(schedule.total)]
     trips = tmp_path / "trips.csv"

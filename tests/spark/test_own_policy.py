@@ -28,7 +28,7 @@ def penstock(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_run_takes_it_and_only_who_asks_for_it_replays_it(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE, tmp_path / "mine.py")
     words = (
-        "run paced --policy mine:Patient --set patience=3 --low 30 --high 60 --minutes .5 --out run --json"
+        "run paced --policy mine:Patient --set patience=3 --low 30 --high 60 --minutes .25 --out run --json"
     )
     ran = penstock(tmp_path, *words.split())
     assert ran.returncode == 0, ran.stderr
