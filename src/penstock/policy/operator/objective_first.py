@@ -2,12 +2,11 @@
 
 How long a tuple will stay is predicted with the model of micro-batches (`perf/micro_batch.py`),
 learned from the batches of this very operator as they end; where an engine has none, such as the
-simulator, with the queueing model the operator is known by. What the prediction does not know is covered
-by a margin of the bound, load that nobody expected by time that the replicas keep free. The load is what
-the sources bring, where that is known: what comes from an operator that works off a backlog is a burst.
-One that rises counts as what it will be by the time that the replicas asked for next can be at work:
-those asked for now have to do until then. What waits beyond what the bound allows counts as load until it
-is drained.
+simulator, with the queueing model the operator is known by. What cannot be known, the next
+interval's load above all, is covered by a margin. The load is what the sources bring, where that is
+known: what comes from an operator that works off a backlog is a burst. One that rises counts as what it
+will be by the time that the replicas asked for next can be at work: those asked for now have to do until
+then. What waits beyond what the bound allows counts as load until it is drained.
 """
 
 from dataclasses import dataclass
@@ -62,12 +61,12 @@ class ObjectiveFirst:
     max_response_time_s: float
     margin: Annotated[
         float,
-        Param("share of the bound kept for what the prediction does not know", at_least=0, below=1),
+        Param(
+            "share of the bound, and of the replicas' time, kept free for what is not known",
+            at_least=0,
+            below=1,
+        ),
     ] = 0.3
-    idle: Annotated[
-        float,
-        Param("share of the replicas' time kept free for load that nobody expected", at_least=0, below=1),
-    ] = 0.2
     drain_s: Annotated[
         float, Param("seconds within which a backlog is to be gone; the bound, if that is longer", above=0)
     ] = 5.0
@@ -199,7 +198,7 @@ class ObjectiveFirst:
                 most=most,
                 speed=speedup,
                 # Near a full load, batches grow out of all proportion with every tuple nobody expected.
-                busiest=1 - self.idle,
+                busiest=1 - self.margin,
                 alone_s=self._comes_within_s(seen) + self._interval_s(memory),
                 backlog=backlog,
                 drain_s=drain_s,
