@@ -154,6 +154,16 @@ def test_the_least_time_per_tuple_counts_for_a_task_also_begins_and_ends() -> No
     assert slower.tuple_s == pytest.approx(0.03)
 
 
+def test_an_operator_that_takes_five_times_as_long_is_known_as_such() -> None:
+    """A service that has become slow: what the tasks measure, not a fixed part that has grown."""
+    usual = [Batch(40.0, 2.0, 0.3 + 0.02 * 20)] * 20
+    slow = [Batch(120.0, 2.0, 0.3 + 0.1 * 60)] * 120
+    known = calibrated([*usual, *slow], tuples_s=[*[0.02] * 20, *[0.1] * 120]).model()
+    assert known is not None
+    assert known.tuple_s == pytest.approx(0.1)
+    assert known.fixed_s == pytest.approx(0.3, rel=0.1)
+
+
 def test_a_batch_that_something_disturbed_may_be_quicker_but_not_slower_by_that() -> None:
     known = calibrated([Batch(80.0, 1.0, 0.3 + 1.6)], tuples_s=[0.02])
     slow, quick = Batch(80.0, 1.0, 2.4 + 1.6), Batch(80.0, 1.0, 0.1 + 1.6)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from penstock.control.safety_settings import SafetySettings
-from penstock.control.watch import SafetyMemory, Track, noticed, plausible
+from penstock.control.safety_settings import READINGS, SafetySettings
+from penstock.control.watch import HostReading, SafetyMemory, Track, noticed, plausible
 from penstock.domain.decision import Decision
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
@@ -263,9 +263,7 @@ def full_host(request: Request, view: View) -> Veto | None:
         return None
     # A new replica may come to any of them: one that has room, or is not known well enough, is room.
     means = {host: sum(one.share for one in readings) / len(readings) for host, readings in hosts.items()}
-    if min(means.values()) < limit or any(
-        len(readings) < view.settings.host_readings for readings in hosts.values()
-    ):
+    if min(means.values()) < limit or not all(_known(view.settings, one) for one in hosts.values()):
         return None
     host = min(means, key=lambda name: means[name])
     for_s = hosts[host][-1].at_s - hosts[host][0].at_s + view.settings.interval_s
@@ -275,6 +273,14 @@ def full_host(request: Request, view: View) -> Veto | None:
     return Veto(
         reason=f"all {len(hosts)} hosts are full (the least so, '{host}': {busy}): more replicas on them "
         "cannot help"
+    )
+
+
+def _known(settings: SafetySettings, readings: Sequence[HostReading]) -> bool:
+    """Well enough. A host elsewhere is heard of when tasks end there, which may be seldom."""
+    for_s = readings[-1].at_s - readings[0].at_s
+    return len(readings) >= settings.host_readings or (
+        len(readings) >= READINGS and for_s >= settings.host_window_s
     )
 
 

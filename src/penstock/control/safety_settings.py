@@ -148,6 +148,10 @@ class SafetySettings:
         """That count together: a few are noise, or a Java machine that starts."""
         return max(READINGS, ceil(_HOST_S / self.interval_s))
 
+    @property
+    def host_window_s(self) -> float:
+        return self.host_readings * self.interval_s
+
 
 # A chain that watches and obeys orders but has no objections; `Controller(safety=None)` has no chain.
 UNGUARDED = SafetySettings(

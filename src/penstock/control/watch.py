@@ -159,7 +159,7 @@ def _followed_hosts(
     for host, share in (seen.host_loads or {}).items():
         readings = (*hosts.get(host, ()), HostReading(at_s=seen.at_s, share=share))
         hosts[host] = readings[-settings.host_readings :]
-    oldest_s = seen.at_s - READINGS * settings.interval_s
+    oldest_s = seen.at_s - settings.host_window_s
     return {host: readings for host, readings in hosts.items() if readings[-1].at_s > oldest_s}
 
 

@@ -152,8 +152,8 @@ class Calibration(NamedTuple):
         least_s, fixed_s = self.tuple_s, self.fixed_s
         if tuple_s is not None:
             # A batch that is nearly all fixed part says little of how long its few tuples take.
-            slower = _SLOWER if fixed_s is None or (least_s or 0.0) * work > _TELLS * fixed_s else 1.0
-            least_s = tuple_s if least_s is None else min(tuple_s, least_s * slower)
+            tells = tuple_s * work > _TELLS * max(batch.seconds - tuple_s * work, 0.0)
+            least_s = tuple_s if least_s is None else min(tuple_s, least_s * (_SLOWER if tells else 1.0))
         if least_s is not None:
             sample_s = max(batch.seconds - least_s * work, 0.0)
             if not (disturbed and fixed_s is not None and sample_s > fixed_s):

@@ -94,6 +94,7 @@ operators = st.builds(
     batch_s=maybe,
     batch_tuples=maybe,
     batch_replicas=maybe,
+    trigger_s=maybe,
     useful_replicas=st.none() | st.integers(1, 9),
     ready_s=maybe,
     computing=maybe,

@@ -360,13 +360,20 @@ def test_a_hot_key_is_noticed_and_no_replica_added_for_it() -> None:
 FULL_HOST = only(full_host=0.95, interval_s=5.0)
 
 
-def on_hosts(*loads: dict[str, float], computing: float | None = 0.9, settings: Any = FULL_HOST) -> str:
+def on_hosts(
+    *loads: dict[str, float],
+    computing: float | None = 0.9,
+    settings: Any = FULL_HOST,
+    interval_s: float = 5.0,
+) -> str:
     """What is said to one more replica after these loads of the hosts, one interval after another."""
     chain, said = Chain(settings), ""
     for number, hosts in enumerate(loads, start=1):
         here = one(5.0 * number, 2, computing=computing)
         last = number == len(loads)
-        made = chain.round(app(5.0 * number, here, host_loads=hosts), {"count": (3,)} if last else None)
+        made = chain.round(
+            app(interval_s * number, here, host_loads=hosts), {"count": (3,)} if last else None
+        )
         said = made.vetoes[0].reason if made.vetoes else "granted"
     return said
 
@@ -386,6 +393,15 @@ def test_a_host_is_full_only_when_it_has_been_for_a_while() -> None:
     assert on_hosts({"a": 1.0}, {"a": 1.0}) == "granted"
     assert on_hosts({"a": 0.5}, {"a": 1.0}, {"a": 1.0}) == "granted"  # a Java machine that starts
     assert "is full" in on_hosts({"a": 0.5}, {"a": 1.0}, {"a": 0.9}, {"a": 1.0})
+
+
+def test_a_host_that_is_seldom_heard_of_is_full_after_as_long() -> None:
+    """Of one elsewhere a share is known whenever a task has ended."""
+    every_second = only(full_host=0.95, interval_s=1.0)
+    seldom = [{"a": 1.0} if second % 4 == 0 else {} for second in range(1, 25)]
+    assert "is full" in on_hosts(*seldom, settings=every_second, interval_s=1.0)
+    assert on_hosts(*seldom[:12], settings=every_second, interval_s=1.0) == "granted", "not yet"
+    assert on_hosts(*seldom, *[{}] * 16, settings=every_second, interval_s=1.0) == "granted", "it is gone"
 
 
 def test_where_one_host_has_room_or_is_not_known_yet_a_replica_may_come_to_it() -> None:
