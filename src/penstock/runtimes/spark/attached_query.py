@@ -5,14 +5,22 @@ work and what waits for them add up, and the slowest of them is the one whose re
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.attached_executors import OPERATOR, ExecutorActuator
-from penstock.runtimes.spark.measures import Waits, skew, utilisations, waits, with_overload
+from penstock.runtimes.spark.measures import (
+    Waits,
+    mean_of,
+    skew,
+    total_of,
+    utilisations,
+    waits,
+    with_overload,
+)
 from penstock.runtimes.spark.progress import Reported, reported
 from penstock.runtimes.spark.query_work import last_job, work
 
@@ -171,7 +179,7 @@ class QueryMonitor:
             loads = None  # a task counts when it ends: where none did, utilisation is unknown
         self._finished += [stayed for one in seen for stayed in one.ended]
         slowest = max(seen, key=lambda one: one.took.mean_s or 0.0)
-        took, rate, service_s = slowest.took, _sum(one.rate for one in seen), self._service_s(seen)
+        took, rate, service_s = slowest.took, total_of(one.rate for one in seen), self._service_s(seen)
         loads = with_overload(loads, rate, service_s)
         operator = OperatorObservation(
             operator=OPERATOR,
@@ -182,10 +190,10 @@ class QueryMonitor:
             utilisation=max(loads) if loads else None,
             response_time_p95_s=took.p95_s,
             service_time_s=service_s,
-            backlog=_sum(one.behind for one in seen),
+            backlog=total_of(one.behind for one in seen),
             skew=skew(loads),
             utilisation_by_replica=loads,
-            batch_s=_mean(slowest.batches_s),
+            batch_s=mean_of(slowest.batches_s),
             batch_tuples=_tuples_in_a_batch(slowest, rate),
             trigger_s=max((one.trigger_s for one in active), default=None),
             ready_s=self._actuator.ready_s,
@@ -221,20 +229,6 @@ class QueryMonitor:
         if not all(one.tasks for one in seen):
             return None
         return ceil(sum(one.tasks for one in seen) / self._slots)
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """Unknown as soon as one of them is."""
-    total = 0.0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 def _tuples_in_a_batch(slowest: _Seen, rate: float | None) -> float | None:
