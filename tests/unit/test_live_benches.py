@@ -237,5 +237,8 @@ def test_a_point_at_which_nothing_was_measured_is_named() -> None:
         micro_batches.measured_at(micro_batches.Point(20.0, 1), controller_for(app), 0.5, [])
 
 
-def test_the_bench_of_attached_queries_says_first_how_busy_the_machine_was() -> None:
+def test_the_bench_of_attached_queries_says_first_how_busy_the_machine_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attached, "LocalCluster", None)  # there is no need to start one
     assert next(attached.run_attached(stage=print)).name == "machine load before"
