@@ -6,7 +6,6 @@ beside the tests' local one.
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.bench.attached import process_of
 from penstock.bench.light_load import SCALED, Place, place
 from penstock.domain.deployment import Replicas
 from penstock.domain.request import ScaleOut, Verdict
@@ -68,13 +68,6 @@ class Started:
         return set().union(*used)
 
 
-def process_of(executor: str, application: str) -> int:
-    """Of the executor itself, not of the worker that started it."""
-    words = f"--executor-id {executor} .*--app-id {application} "
-    found = subprocess.run(["pgrep", "-f", "--", words], capture_output=True, text=True, check=True)
-    return int(found.stdout)
-
-
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("run")
@@ -111,7 +104,7 @@ def test_a_spare_gets_no_tuples_until_it_is_needed_and_then_at_once(started: Sta
 def test_a_spare_that_dies_is_replaced(started: Started) -> None:
     started.until(lambda: started.spares.ready(SCALED) == 1)
     spare = started.spare()
-    os.kill(process_of(spare, started.where.spark.sparkContext.applicationId), signal.SIGKILL)
+    os.kill(process_of(started.where.spark.sparkContext.applicationId, spare), signal.SIGKILL)
     started.until(lambda: spare not in executors(started.where.spark))
     started.until(lambda: started.spares.ready(SCALED) == 1)
     assert started.spare() != spare

@@ -32,6 +32,11 @@ class Executors:
     there: int = 2
     rate: float = 10.0  # tuples/s
     asked: list[int] = field(default_factory=list)
+    most: int | None = None
+
+    def begin(self, spark: Any, *, most: int | None, **_: Any) -> "Executors":
+        self.most = most
+        return self
 
     def executors(self) -> dict[str, None]:
         return dict.fromkeys(map(str, range(self.there)))
@@ -41,7 +46,8 @@ class Executors:
         self.there = wanted
 
     def poll(self) -> None:
-        pass
+        if self.most is not None and self.there > self.most:
+            self.resize(self.most)
 
     def apply(self, verdict: Verdict) -> None:
         for request in verdict.granted:
@@ -84,7 +90,7 @@ class Seen:
 @pytest.fixture
 def executors(monkeypatch: pytest.MonkeyPatch) -> Executors:
     executors = Executors()
-    monkeypatch.setattr(attach, "ExecutorActuator", lambda spark, **_: executors)
+    monkeypatch.setattr(attach, "ExecutorActuator", executors.begin)
     monkeypatch.setattr(attach, "QueryMonitor", lambda actuator, *_: Seen(actuator))
     return executors
 
@@ -136,9 +142,13 @@ def test_a_policy_that_needs_a_model_is_refused(executors: Executors) -> None:
     assert executors.asked == []
 
 
-def test_it_begins_with_the_executors_there_are(executors: Executors) -> None:
+@pytest.mark.parametrize("there", [0, 1, 2])
+def test_an_application_that_is_still_starting_is_not_cut_to_what_it_has(
+    executors: Executors, there: int
+) -> None:
+    executors.there = there
     attached().stop()
-    assert executors.asked == [2]
+    assert executors.asked == []
 
 
 def test_the_most_are_kept_from_the_start_and_said_so(executors: Executors, tmp_path: Path) -> None:
@@ -152,6 +162,7 @@ def test_the_most_are_kept_from_the_start_and_said_so(executors: Executors, tmp_
 
 def test_advice_changes_nothing(executors: Executors) -> None:
     one = attached(advise=True)
+    assert executors.most is None
     executors.rate = 300.0
     last = [one.tick() for _ in range(3)][-1]
     one.stop()

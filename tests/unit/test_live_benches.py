@@ -6,7 +6,7 @@ import pytest
 
 from penstock.apps.paced.form import paced
 from penstock.apps.registry import application_entry
-from penstock.bench import micro_batches, queries, reconfigurations, step
+from penstock.bench import attached, micro_batches, queries, reconfigurations, step
 from penstock.bench.figure import Figure
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
@@ -235,3 +235,10 @@ def test_a_point_at_which_nothing_was_measured_is_named() -> None:
     app = paced(application_entry("lookups").graph(4), objective=Objective(response_time_s=5.0))
     with pytest.raises(InputError, match="20 tuples/s on 1: no micro-batch of 'lookup' ended"):
         micro_batches.measured_at(micro_batches.Point(20.0, 1), controller_for(app), 0.5, [])
+
+
+def test_the_bench_of_attached_queries_says_first_how_busy_the_machine_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attached, "LocalCluster", None)  # there is no need to start one
+    assert next(attached.run_attached(stage=print)).name == "machine load before"

@@ -42,6 +42,7 @@ _MOST_LATE_PCT = 5.0
 
 def run_attached(*, stage: Callable[[str], None]) -> Iterator[Figure]:
     """One objective after the other on one cluster; nothing else should run meanwhile."""
+    yield Figure(name="machine load before", value=os.getloadavg()[0], unit="")
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as place,
         LocalCluster(Path(place) / "cluster", room=_EXECUTORS) as cluster,

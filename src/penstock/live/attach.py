@@ -185,8 +185,9 @@ def attach(
         records.append(record)
         written.append(Reconfigured(record=record))
 
-    actuator = ExecutorActuator(spark, ended=changed)
-    _begin_with(actuator, max_replicas, written, advise=advise)
+    actuator = ExecutorActuator(spark, most=None if advise else max_replicas, ended=changed)
+    _warn_of_too_many(len(actuator.executors()), max_replicas, written, advise=advise)
+    actuator.poll()
     name = queries[0].name or "query" if len(queries) == 1 else str(spark.sparkContext.appName)
     return Attached(
         name=name,
@@ -273,11 +274,8 @@ def _controller(
     )
 
 
-def _begin_with(actuator: ExecutorActuator, most: int, journal: JournalFile, *, advise: bool) -> None:
-    """With the executors there are, as far as there may be so many; from now on Spark keeps to a number."""
-    there = len(actuator.executors())
-    if not advise:
-        actuator.resize(min(max(there, 1), most))
+def _warn_of_too_many(there: int, most: int, journal: JournalFile, *, advise: bool) -> None:
+    """At the beginning; those that come later and go again are changes in the journal."""
     if there > most:
         what = "more than the advice will ever be" if advise else f"{there - most} are sent away"
         text = f"{there} executors were there, and {most} are the most allowed: {what}"

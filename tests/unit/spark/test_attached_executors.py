@@ -163,3 +163,21 @@ def test_before_anything_was_asked_for_nothing_is_done(spark: Spark, actuator: E
     actuator.poll()
     assert (spark.targets, spark.decommissioned, spark.killed) == ([], [], [])
     assert not actuator.changing
+
+
+def test_the_first_executors_of_an_application_do_not_keep_the_others_away(
+    spark: Spark, records: list[Record]
+) -> None:
+    spark.there = {"0"}
+    actuator = ExecutorActuator(spark.session, most=3, ended=records.append)
+    for there in ({"0"}, {"0", "1", "2"}, {"0", "2"}, {"0", "2", "3"}):  # one dies and is replaced
+        spark.there = there
+        actuator.poll()
+    assert (spark.targets, spark.decommissioned, records) == ([], [], [])
+    spark.there |= {"4"}
+    actuator.poll()
+    assert (spark.targets, spark.decommissioned) == ([3], ["4"])
+    assert actuator.changing
+    spark.there -= {"4"}
+    actuator.poll()
+    assert [one.outcome for one in records] == [Ending.DONE]

@@ -1,18 +1,20 @@
 """What is seen of queries that Penstock did not build: arrivals, lag, work, and how much can be shared."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError
 
 from penstock.domain.observation import OperatorObservation
 from penstock.runtimes.spark import attached_executors, attached_query
 from penstock.runtimes.spark.attached_executors import ExecutorActuator
 from penstock.runtimes.spark.attached_query import QueryMonitor
 from penstock.runtimes.spark.executors import Executor
-from penstock.runtimes.spark.query_work import Work, worked
+from penstock.runtimes.spark.query_work import Work, last_job, work, worked
 
 
 @dataclass
@@ -28,7 +30,7 @@ class Query(SimpleNamespace):
 
     def __init__(self, run: str) -> None:
         super().__init__(runId=run, recentProgress=[], isActive=True, status={"isDataAvailable": True})
-        self.taken = 0
+        self.taken, self.batches = 0, 0
 
     def finish(self, *, began_s: float, took_s: float, rows: int, behind: int | None = 0) -> None:
         begin, self.taken = self.taken, self.taken + rows
@@ -36,13 +38,14 @@ class Query(SimpleNamespace):
         source["latestOffset"] = "None" if behind is None else str(self.taken + behind)
         self.recentProgress.append(
             {
-                "batchId": len(self.recentProgress),
+                "batchId": self.batches,
                 "numInputRows": rows,
                 "timestamp": datetime.fromtimestamp(began_s, UTC).isoformat(),
                 "durationMs": {"triggerExecution": 1000 * took_s},
                 "sources": [source],
             }
         )
+        self.batches += 1
 
 
 @pytest.fixture
@@ -61,6 +64,7 @@ def works(monkeypatch: pytest.MonkeyPatch) -> dict[str, Work]:
     works: dict[str, Work] = {}
     none = Work(0.0, 0, -1)
     monkeypatch.setattr(attached_query, "work", lambda spark, run_id, **_: works.get(run_id, none))
+    monkeypatch.setattr(attached_query, "last_job", lambda spark, run_id, **_: -1)
     return works
 
 
@@ -122,6 +126,18 @@ def test_batches_from_before_it_was_attached_do_not_count(clock: Clock, works: d
     assert look(monitor, clock).arrival_rate == 10
 
 
+def test_reports_that_spark_did_not_keep_make_no_lull(clock: Clock, works: dict[str, Work]) -> None:
+    query = Query("a")
+    monitor = watching(query)
+    query.finish(began_s=1000, took_s=0.1, rows=50)
+    look(monitor, clock)
+    for number in range(1, 101):  # 20 tuples/s, and the lag grows by 10 a second
+        query.finish(began_s=1000 + number / 10, took_s=0.1, rows=2, behind=number)
+    del query.recentProgress[:-40]
+    assert look(monitor, clock).arrival_rate == pytest.approx(30)
+    assert max(stay_s for stay_s, _ in monitor.finished()) < 6  # 5 s behind others: the gap was no wait
+
+
 def test_a_tuple_behind_others_waits_until_they_are_taken(clock: Clock, works: dict[str, Work]) -> None:
     query = Query("a")
     monitor = watching(query)
@@ -161,6 +177,80 @@ def test_the_work_in_tasks_is_shared_by_all_that_an_executor_runs_at_a_time(
     query.finish(began_s=1001, took_s=1, rows=0)
     works["a"] = Work(busy_s=0.1, tasks=1, last_job=2)  # of an empty batch
     assert look(monitor, clock).useful_replicas == 4
+
+
+@dataclass
+class Jobs:
+    """Stands for Spark's account of a query's jobs: each has a stage that works and one that is skipped."""
+
+    batches: dict[int, int | None]  # by job; None: the user has described it
+    gone: set[int] = field(default_factory=set)  # stages
+    gone_jobs: set[int] = field(default_factory=set)
+
+    @property
+    def session(self) -> Any:
+        session = MagicMock()
+        tracker = session.sparkContext.statusTracker()
+        tracker.getJobIdsForGroup.side_effect = lambda run: sorted(self.batches, reverse=True)
+        store = session.sparkContext._jsc.sc().statusStore()
+        store.job.side_effect, store.lastStageAttempt.side_effect = self._job, self._stage
+        return session
+
+    def _job(self, number: int) -> Any:
+        if number in self.gone_jobs:
+            raise Py4JError("java.util.NoSuchElementException")
+        job, batch = MagicMock(), self.batches[number]
+        job.description().get.return_value = "mine" if batch is None else f"id = a<br/>batch = {batch}"
+        job.stageIds().size.return_value = 2
+        job.stageIds().apply.side_effect = lambda index: 2 * number + index
+        return job
+
+    def _stage(self, number: int) -> Any:
+        if number in self.gone:
+            raise Py4JError(f": java.util.NoSuchElementException: No stage with id {number}")
+        stage, works = MagicMock(), number % 2 == 0
+        stage.executorRunTime.return_value = 1000 if works else 0
+        stage.numCompleteTasks.return_value = 4 if works else 0
+        return stage
+
+
+@pytest.mark.parametrize("described", [False, True])
+def test_the_work_of_batches_before_it_was_attached_is_not_counted(clock: Clock, described: bool) -> None:
+    jobs, query = Jobs({}), Query("a")
+
+    def finish(began_s: int) -> None:
+        jobs.batches[began_s] = None if described else query.batches
+        query.finish(began_s=began_s, took_s=1, rows=10)
+
+    for began_s in range(18):
+        finish(began_s)
+    queries: list[Any] = [query]
+    monitor = QueryMonitor(ExecutorActuator(jobs.session), queries, slots=1)
+    for began_s in (18, 19):
+        finish(began_s)
+    assert look(monitor, clock).service_time_s == 2.0 / 20
+
+
+def test_work_is_that_of_the_batches_whose_rows_are_known() -> None:
+    jobs = Jobs({1: 0, 2: 1, 3: 2, 4: 3, 5: None, 6: 4})
+    assert work(jobs.session, "a", after_job=1, first=2, last=3) == Work(3.0, 4, 5)
+    assert last_job(jobs.session, "a", batch=2) == 5  # it may be of any batch
+    del jobs.batches[5]
+    assert last_job(jobs.session, "a", batch=2) == 3
+    assert last_job(jobs.session, "a", batch=-1) == -1
+
+
+def test_jobs_and_stages_that_spark_did_not_keep_do_not_end_the_controller() -> None:
+    jobs = Jobs({1: 0, 2: 0, 3: 0}, gone={2, 3, 5}, gone_jobs={3})
+    assert work(jobs.session, "a", after_job=-1, first=0, last=0) == Work(1.0, 4, 2)
+    assert last_job(jobs.session, "a", batch=0) == 2
+
+
+def test_other_trouble_with_spark_is_not_taken_for_that() -> None:
+    session = Jobs({1: 0}).session
+    session.sparkContext._jsc.sc().statusStore().job.side_effect = Py4JError("no connection")
+    with pytest.raises(Py4JError, match="no connection"):
+        work(session, "a", after_job=-1, first=0, last=0)
 
 
 def test_only_stages_that_do_a_good_part_of_the_work_say_how_many_can_share_it() -> None:

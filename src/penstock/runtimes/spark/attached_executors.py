@@ -29,12 +29,20 @@ class _UnderWay:
 
 
 class ExecutorActuator:
-    """Changes how many executors the application has. `ended` hears of every change that is over."""
+    """Changes how many executors the application has. `ended` hears of every change that is over.
+
+    Until the first change Spark keeps to its own number: one that is still starting has few of its
+    executors, and that is no reason to do without the others. Only more than `most` are too many.
+    """
 
     def __init__(
-        self, spark: "SparkSession", *, ended: Callable[[Record], None] = lambda record: None
+        self,
+        spark: "SparkSession",
+        *,
+        most: int | None = None,
+        ended: Callable[[Record], None] = lambda record: None,
     ) -> None:
-        self.spark, self._ended = spark, ended
+        self.spark, self._most, self._ended = spark, most, ended
         self._wanted: int | None = None  # nothing was asked for yet
         self._under_way: _UnderWay | None = None
         self._leaving: set[str] = set()  # told to go, and not gone yet
@@ -67,6 +75,8 @@ class ExecutorActuator:
     def poll(self) -> None:
         """See what has come of what was asked for; to be called now and then."""
         if self._wanted is None:
+            if self._most is not None and len(self.executors()) > self._most:
+                self.resize(self._most)
             return
         there, now_s = self.executors(), time.time()
         # Executors that were on their way when fewer were asked for, and those in excess now. The newest go.

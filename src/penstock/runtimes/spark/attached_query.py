@@ -5,18 +5,27 @@ work and what waits for them add up, and the slowest of them is the one whose re
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.attached_executors import OPERATOR, ExecutorActuator
-from penstock.runtimes.spark.measures import Waits, skew, utilisations, waits, with_overload
+from penstock.runtimes.spark.measures import (
+    Waits,
+    mean_of,
+    skew,
+    total_of,
+    utilisations,
+    waits,
+    with_overload,
+)
 from penstock.runtimes.spark.progress import Reported, reported
-from penstock.runtimes.spark.query_work import work
+from penstock.runtimes.spark.query_work import last_job, work
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 
@@ -43,21 +52,25 @@ class _Seen(NamedTuple):
 class _Watched:
     """One query, from look to look."""
 
-    def __init__(self, query: "StreamingQuery") -> None:
-        self.query = query
+    def __init__(self, query: "StreamingQuery", spark: "SparkSession") -> None:
+        self.query, self._spark = query, spark
         known = [reported(one) for one in query.recentProgress[-1:]]
         self.last: Reported | None = known[0] if known else None  # the latest batch that ended
         self._since_s = self.last.began_s if self.last else None  # arrivals are counted from here on
         self._idle = False  # at the last look
         self._measured_s = time.time()
-        self._last_job = -1
+        # Rows count from now on, so work does too: all that was done before would be far too much for them.
+        self._last_job = last_job(spark, str(query.runId), batch=self.last.batch) if self.last else -1
         self._tasks = 0
         self._behind = self.last.behind if self.last else None
         self.trigger_s = trigger_s(query)
 
-    def look(self, actuator: ExecutorActuator, now_s: float, interval_s: float) -> _Seen:
+    def look(self, now_s: float, interval_s: float) -> _Seen:
         before = self.last.batch if self.last else -1
         done = [reported(one) for one in self.query.recentProgress if one["batchId"] > before]
+        if done and done[0].batch > before + 1:
+            # Spark keeps 100 reports, less than an interval of short batches has: begin anew after the gap.
+            self.last, self._since_s = None, None
         # Spark reports micro-batches that ended, and nothing while there is no input: then the query
         # counts as measured, with nothing to do. One that hangs in a micro-batch is not, whatever its
         # executors do: their tasks may belong to another query.
@@ -72,9 +85,13 @@ class _Watched:
             rate = 0.0 if not done else rate
             self._since_s = max(self._since_s or 0.0, now_s - interval_s)
         busy_s = 0.0
-        if self.last and done:
+        if done:
             worked = work(
-                actuator.spark, str(self.query.runId), after_job=self._last_job, batch=self.last.batch
+                self._spark,
+                str(self.query.runId),
+                after_job=self._last_job,
+                first=done[0].batch,
+                last=done[-1].batch,
             )
             busy_s, self._last_job = worked.busy_s, worked.last_job
             if any(one.rows for one in done):  # an empty batch is no measure
@@ -96,13 +113,16 @@ class _Watched:
         """What was taken, and by how much the lag has grown, from the beginning of one batch to another."""
         if not done:
             return None
+        rows, since_s, behind = sum(one.rows for one in done), self._since_s, self._behind
+        if since_s is None:  # what the first batch took has come before anything is known of
+            rows, since_s, behind = rows - done[0].rows, done[0].began_s, done[0].behind
         grown = 0.0
-        if self._behind is not None and done[-1].behind is not None:
-            grown = done[-1].behind - self._behind
-        since_s, self._since_s = self._since_s, done[-1].began_s
-        if since_s is None or not done[-1].began_s > since_s:
+        if behind is not None and done[-1].behind is not None:
+            grown = done[-1].behind - behind
+        self._since_s = done[-1].began_s
+        if not done[-1].began_s > since_s:
             return None
-        return max(sum(one.rows for one in done) + grown, 0.0) / (done[-1].began_s - since_s)
+        return max(rows + grown, 0.0) / (done[-1].began_s - since_s)
 
     def _stay_s(self, batch: Reported, quiet: bool) -> float:
         """A tuple waits half the time between two batches for its own to begin, and then until it ends.
@@ -140,7 +160,7 @@ class QueryMonitor:
 
     def __init__(self, actuator: ExecutorActuator, queries: "Sequence[StreamingQuery]", slots: int) -> None:
         self._actuator, self._slots = actuator, slots
-        self._queries = [_Watched(query) for query in queries]
+        self._queries = [_Watched(query, actuator.spark) for query in queries]
         self._last_s = time.time()
         self._busy: dict[str, float] = {}
         self._finished: list[tuple[float, int]] = []
@@ -153,13 +173,13 @@ class QueryMonitor:
         busy = {one.id: one.busy_s / self._slots for one in there.values()}
         loads, self._busy = utilisations(self._busy, busy, interval_s), busy
         active = [one for one in self._queries if one.query.isActive] or self._queries
-        seen = [one.look(self._actuator, now_s, interval_s) for one in active]
+        seen = [one.look(now_s, interval_s) for one in active]
         measured_s = min(one.measured_s for one in seen)
         if measured_s < now_s and loads is not None and not any(loads):
             loads = None  # a task counts when it ends: where none did, utilisation is unknown
         self._finished += [stayed for one in seen for stayed in one.ended]
         slowest = max(seen, key=lambda one: one.took.mean_s or 0.0)
-        took, rate, service_s = slowest.took, _sum(one.rate for one in seen), self._service_s(seen)
+        took, rate, service_s = slowest.took, total_of(one.rate for one in seen), self._service_s(seen)
         loads = with_overload(loads, rate, service_s)
         operator = OperatorObservation(
             operator=OPERATOR,
@@ -170,10 +190,10 @@ class QueryMonitor:
             utilisation=max(loads) if loads else None,
             response_time_p95_s=took.p95_s,
             service_time_s=service_s,
-            backlog=_sum(one.behind for one in seen),
+            backlog=total_of(one.behind for one in seen),
             skew=skew(loads),
             utilisation_by_replica=loads,
-            batch_s=_mean(slowest.batches_s),
+            batch_s=mean_of(slowest.batches_s),
             batch_tuples=_tuples_in_a_batch(slowest, rate),
             trigger_s=max((one.trigger_s for one in active), default=None),
             ready_s=self._actuator.ready_s,
@@ -209,20 +229,6 @@ class QueryMonitor:
         if not all(one.tasks for one in seen):
             return None
         return ceil(sum(one.tasks for one in seen) / self._slots)
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """Unknown as soon as one of them is."""
-    total = 0.0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 def _tuples_in_a_batch(slowest: _Seen, rate: float | None) -> float | None:

@@ -150,3 +150,17 @@ def skew(loads: Sequence[float] | None) -> float | None:
         return None
     mean = sum(loads) / len(loads)
     return max(loads) / mean if mean > 0 else None
+
+
+def total_of(values: Iterable[float | None]) -> float | None:
+    """Unknown as soon as one of them is."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def mean_of(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

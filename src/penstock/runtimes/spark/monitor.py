@@ -9,7 +9,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.host_load import CpuUse, HostLoads, here
-from penstock.runtimes.spark.measures import Busyness, service, skew, waits, with_overload
+from penstock.runtimes.spark.measures import Busyness, mean_of, service, skew, total_of, waits, with_overload
 from penstock.runtimes.spark.nodes import Node
 from penstock.runtimes.spark.running import MONITOR, BatchReport, RunningApp
 from penstock.runtimes.spark.stream_log import Batch
@@ -231,7 +231,7 @@ class SparkMonitor:
         rates = {source: arrived[source].rate for source in self._running.app.sources if source in arrived}
         offered: dict[str, float | None] = {}
         for name, chain in self._running.chains.items():
-            offered[name] = rate = _sum([rates.get(stream) for stream in chain.inputs])
+            offered[name] = rate = total_of([rates.get(stream) for stream in chain.inputs])
             share = self._passed_on[name].share
             rates[chain.output] = None if rate is None or share is None else rate * share
         return offered
@@ -267,7 +267,7 @@ class SparkMonitor:
             loads = busyness.over(executors, [(one.ended_s, (*one.entries, *one.tasks)) for one in mine])
         else:
             loads = busyness.idle(executors, now_s)
-        rate = _sum([one.rate for one in arrivals])
+        rate = total_of([one.rate for one in arrivals])
         loads = with_overload(loads, rate, served.mean_s)
         # A chain is measured when a micro-batch ended, or when it had nothing to do. One that hangs with
         # input waiting is not: how long that has waited is known, but not what the replicas do, and its
@@ -292,9 +292,9 @@ class SparkMonitor:
             selectivity=_selectivity(mine),
             skew=skew([load for load in loads or () if load]),  # a new replica has had nothing yet
             utilisation_by_replica=loads,
-            batch_s=_mean([report.ended_s - report.began_s for report in mine]),
-            batch_tuples=_mean([report.tuples_in for report in mine]),
-            batch_replicas=_mean([_sharing(report) for report in mine if report.tuples_in]),
+            batch_s=mean_of([report.ended_s - report.began_s for report in mine]),
+            batch_tuples=mean_of([report.tuples_in for report in mine]),
+            batch_replicas=mean_of([_sharing(report) for report in mine if report.tuples_in]),
             trigger_s=self._running.trigger_s,
             ready_s=self._actuator.ready_s(chain.name),
             coming=self._actuator.coming(chain.name),
@@ -325,16 +325,6 @@ class SparkMonitor:
             mine = self._reached[chain.name][stream]
             left += [batch for number, batch in seen.waiting.items() if number >= mine]
         return left
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    """Unknown where one of them is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 def _sharing(report: BatchReport) -> int:

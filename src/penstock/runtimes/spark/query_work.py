@@ -1,7 +1,10 @@
 """What the micro-batches of a query took in tasks, by Spark's own account of its jobs and stages."""
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from py4j.protocol import Py4JError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,23 +21,55 @@ class Work(NamedTuple):
     last_job: int  # that is counted in
 
 
-def work(spark: "SparkSession", run_id: str, *, after_job: int, batch: int) -> Work:
-    """Of the jobs after this one, up to and including those of this batch. A query's jobs are one group."""
-    store: Any = spark.sparkContext._jsc.sc().statusStore()
-    last, stages = after_job, list[tuple[float, int]]()
+def work(spark: "SparkSession", run_id: str, *, after_job: int, first: int, last: int) -> Work:
+    """Of these batches, from the jobs after this one. A query's jobs are one group.
+
+    A job whose description is the user's own does not say its batch: it counts where it is found.
+    """
+    store, last_job, stages = _store(spark), after_job, list[tuple[float, int]]()
     for job in sorted(spark.sparkContext.statusTracker().getJobIdsForGroup(run_id)):
-        if job <= after_job:
+        if job <= after_job or (data := _kept(store.job, job)) is None:
             continue
-        data = store.job(job)
-        said = data.description()
-        number = _BATCH.search(str(said.get())) if said.isDefined() else None
-        if number is not None and int(number[1]) > batch:
+        number = _batch_of(data)
+        if number is not None and number > last:
             break
-        last, ids = job, data.stageIds()
+        last_job, ids = job, data.stageIds()
+        if number is not None and number < first:
+            continue
         for index in range(ids.size()):
-            stage = store.lastStageAttempt(ids.apply(index))
-            stages.append((float(stage.executorRunTime()) / 1000, int(stage.numCompleteTasks())))
-    return worked(stages, last)
+            if (stage := _kept(store.lastStageAttempt, ids.apply(index))) is not None:
+                stages.append((float(stage.executorRunTime()) / 1000, int(stage.numCompleteTasks())))
+    return worked(stages, last_job)
+
+
+def last_job(spark: "SparkSession", run_id: str, *, batch: int) -> int:
+    """Of this batch and those before it; -1 where none is known."""
+    store = _store(spark)
+    for job in sorted(spark.sparkContext.statusTracker().getJobIdsForGroup(run_id), reverse=True):
+        data = _kept(store.job, job)
+        if data is not None and ((number := _batch_of(data)) is None or number <= batch):
+            return int(job)
+    return -1
+
+
+def _store(spark: "SparkSession") -> Any:
+    return spark.sparkContext._jsc.sc().statusStore()
+
+
+def _batch_of(job: Any) -> int | None:
+    said = job.description()
+    number = _BATCH.search(str(said.get())) if said.isDefined() else None
+    return None if number is None else int(number[1])
+
+
+def _kept(read: Callable[[int], Any], number: int) -> Any:
+    """None where it is gone: Spark keeps 1000 jobs and 1000 stages, so stages go before their jobs."""
+    try:
+        return read(number)
+    except Py4JError as problem:
+        if "NoSuchElementException" not in str(problem):
+            raise
+        return None
 
 
 def worked(stages: list[tuple[float, int]], last_job: int) -> Work:
