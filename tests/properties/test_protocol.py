@@ -288,3 +288,18 @@ def test_failures_never_lose_the_last_good_state(method: Method, retries: int, d
         assert engine.partitions == before.fleet.partitions
         assert record.trouble
     assert isinstance(end, Stranded) or engine.running
+
+
+@settings(max_examples=60, deadline=None)
+@given(method=methods, data=st.data())
+def test_however_many_replicas_are_lost_at_once_as_many_of_each_type_come_back(
+    method: Method, data: st.DataObject
+) -> None:
+    state: State
+    state, engine = machine(method, replicas=4)
+    for name in data.draw(st.lists(st.sampled_from(sorted(engine.replicas)), unique=True)):
+        engine.replicas.discard(name)
+        state, commands = step(state, Lost(replica=name, at_s=0.0))
+        engine.take(state, commands)
+    end = calm(state, engine, 0.0)
+    assert sorted(replica.node_type for replica in end.fleet.replicas) == [0, 0, 1, 1]
