@@ -171,7 +171,7 @@ class LiveRun:
                 for name, chain in running.chains.items()
             }
         )
-        self._begin(running, cluster, own)
+        self._begin(running, cluster, nodes, own)
         monitor = SparkMonitor(running, own or actuator, names)
         seeing: Monitor = monitor
         acting: Actuator = actuator
@@ -217,10 +217,14 @@ class LiveRun:
         return response_s is not None and response_s <= self.objective_s / 2
 
     @staticmethod
-    def _begin(running: RunningApp, cluster: LocalCluster, own: SparksOwnNodes | None) -> None:
+    def _begin(running: RunningApp, cluster: LocalCluster, nodes: Nodes, own: SparksOwnNodes | None) -> None:
+        def check() -> None:
+            cluster.check()
+            nodes.executors()  # not all start at once: the next ones are asked for here
+
+        running.summon(within_s=_EXECUTORS_S, check=check)
         if own is not None:
             own.cut_for_all()
-        running.summon(within_s=_EXECUTORS_S, check=cluster.check)
         running.start()
 
     def _until_the_end(
