@@ -7,7 +7,7 @@ The run folder holds everything: `journal.jsonl`, `metrics/`, `results/`, `summa
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -158,7 +158,9 @@ class LiveRun:
         names = [kind.name for kind in settings.kinds]
         own = SparksOwnNodes(spark, running, kind=names[0]) if settings.spark_allocates else None
         there: Nodes = own or nodes_for(cluster, spark, running, settings.kinds)
-        nodes = SpareNodes(there, running, spares=settings.spares, kind=names[0])
+        nodes = SpareNodes(
+            there, running, spares=settings.spares, kind=names[0], allowed=self._is_within_caps
+        )
 
         def ended(record: Record) -> None:
             self.records.append(record)
@@ -171,7 +173,7 @@ class LiveRun:
                 for name, chain in running.chains.items()
             }
         )
-        self._begin(running, cluster, own)
+        self._begin(running, cluster, nodes, own)
         monitor = SparkMonitor(running, own or actuator, names)
         seeing: Monitor = monitor
         acting: Actuator = actuator
@@ -211,16 +213,32 @@ class LiveRun:
             actuator.stop()
             running.stop()
 
+    def _is_within_caps(self, kinds: Sequence[str]) -> bool:
+        """Whether there may be nodes of these types together, spares among them."""
+        safety = self.controller.safety
+        if safety is None:
+            return True
+        price = {kind.name: kind.price for kind in self.settings.kinds}
+        costs = sum(price[kind] for kind in kinds)
+        return (safety.max_nodes is None or len(kinds) <= safety.max_nodes) and (
+            # Rounding must not refuse what costs exactly the cap.
+            safety.max_cost is None or costs <= safety.max_cost * (1 + 1e-12)
+        )
+
     def _is_calm(self) -> bool:
         """A spare that starts takes CPU from replicas: not while they are behind."""
         response_s = response_of(self.intervals[-1]) if self.intervals else None
         return response_s is not None and response_s <= self.objective_s / 2
 
     @staticmethod
-    def _begin(running: RunningApp, cluster: LocalCluster, own: SparksOwnNodes | None) -> None:
+    def _begin(running: RunningApp, cluster: LocalCluster, nodes: Nodes, own: SparksOwnNodes | None) -> None:
+        def check() -> None:
+            cluster.check()
+            nodes.executors()  # not all start at once: the next ones are asked for here
+
+        running.summon(within_s=_EXECUTORS_S, check=check)
         if own is not None:
             own.cut_for_all()
-        running.summon(within_s=_EXECUTORS_S, check=cluster.check)
         running.start()
 
     def _until_the_end(

@@ -272,12 +272,22 @@ def _repair(fleet: Fleet, event: Lost | Left) -> Step:
 
 
 def _lost(state: State, event: Lost | Left) -> Step:
-    """A replica is lost in the middle of something: remember it, release what is left of its node."""
+    """A replica is lost in the middle of something: remember it, release what is left of its node.
+
+    A repair replaces it too: a machine takes all its replicas with it. One that a repair brought and that
+    never worked has failed instead, or there would be no end to it.
+    """
     fleet = state.fleet.without(event.replica)
     released = (ReleaseNode(replica=event.replica),)
     if isinstance(state, Settled | Stranded):
         return replace(state, fleet=fleet), released
     job = state.job.noting(f"replica '{event.replica}' was lost")
+    if job.repair and isinstance(state, Growing | Proving) and event.replica not in job.unproven:
+        job = replace(job, added=tuple(name for name in job.added if name != event.replica))
+        again = Change(add=(NewReplica(node_type=fleet.last_gone),))
+        more = Granted(change=again, at_s=event.at_s)
+        after, commands = _grow_further(replace(state, fleet=fleet, job=job), more)
+        return after, (*released, *commands)
     if event.replica in job.added:
         job = replace(
             job,

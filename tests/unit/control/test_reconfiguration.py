@@ -318,6 +318,45 @@ def test_a_replica_that_does_not_go_is_asked_again_and_then_released() -> None:
     assert len(record.trouble) == 3
 
 
+def test_a_repair_replaces_all_that_are_lost_while_it_lasts() -> None:
+    """A machine takes all its replicas with it."""
+    fast = Replica(name="fast", node_type=1)
+    state, commands, _ = played(found(Method.LIVE, A, B, fast), Lost(replica="a", at_s=1.0))
+    assert commands == [ReleaseNode(replica="a"), AcquireNode(ticket=1, node_type=0)]
+    state, commands, _ = played(state, Lost(replica="fast", at_s=1.0))
+    assert commands == [ReleaseNode(replica="fast"), AcquireNode(ticket=2, node_type=1)]
+    state, _, _ = played(
+        state,
+        NodeReady(ticket=1, replica=NEW, at_s=5.0),
+        NodeReady(ticket=2, replica=Replica(name="new fast", node_type=1), at_s=6.0),
+        FirstTaskSeen(replica="new", at_s=7.0),
+    )
+    assert isinstance(state, Proving)
+    state, commands, _ = played(state, Lost(replica="new", at_s=8.0))  # it had worked
+    assert commands == [ReleaseNode(replica="new"), AcquireNode(ticket=3, node_type=0)]
+    state, _, (record,) = played(
+        state,
+        NodeReady(ticket=3, replica=Replica(name="newer", node_type=0), at_s=9.0),
+        FirstTaskSeen(replica="new fast", at_s=9.0),
+        FirstTaskSeen(replica="newer", at_s=9.0),
+    )
+    assert names(state) == ["b", "new fast", "newer"]
+    assert (record.outcome, record.repair) == (Ending.DONE, True)
+    assert [one.node_type for one in record.change.add] == [0, 1, 0]
+
+
+def test_a_repair_does_not_replace_for_ever_what_never_works() -> None:
+    state, commands, (record,) = played(
+        found(),
+        Lost(replica="a", at_s=1.0),
+        NodeReady(ticket=1, replica=NEW, at_s=5.0),
+        Lost(replica="new", at_s=6.0),
+    )
+    assert commands == [ReleaseNode(replica="new")]
+    assert names(state) == ["b"]
+    assert record.outcome is Ending.GAVE_UP
+
+
 REMOVE_B = Granted(change=Change(remove=("b",)), at_s=10.0)
 
 

@@ -1,5 +1,6 @@
 """Which executor belongs to which node, without Spark."""
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_a_node_gets_the_first_executor_of_its_profile_that_nobody_has(
     spark.starts("10", 1)
     spark.starts("9", 1)
     assert ids(supply) == {"parse-1": "9", "count-2": None, "parse-3": "10"}
-    spark.starts("11", 1)  # one too many belongs to nobody
+    spark.starts("11", 1)  # one too many belongs to nobody, for now
     spark.starts("12", 2)
     assert ids(supply) == {"parse-1": "9", "count-2": "12", "parse-3": "10"}
 
@@ -92,6 +93,83 @@ def test_a_node_whose_executor_died_is_gone_and_the_replacement_serves_the_repai
     assert spark.wanted == {1: 1}
     assert spark.killed == []
     assert ids(supply) == {"parse-2": "2"}
+
+
+def test_an_executor_found_by_another_thread_meanwhile_is_not_lost(
+    supply: ProfileNodes, spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supply.acquire("parse", "standard")
+    other = threading.Thread(target=supply.executors)
+
+    def looked_for(_: object) -> dict[str, Executor]:
+        before = dict(spark.there)
+        if not before:
+            spark.starts("1", 1)
+            other.start()
+            other.join(0.2)  # it may get as far as it can
+        return before
+
+    monkeypatch.setattr(nodes, "executors", looked_for)
+    assert ids(supply) == {"parse-1": None}
+    other.join()
+    assert ids(supply) == {"parse-1": "1"}
+
+
+def test_an_executor_that_is_listed_again_was_not_lost(supply: ProfileNodes, spark: Spark) -> None:
+    supply.acquire("parse", "standard")
+    spark.starts("1", 1)
+    supply.executors()
+    listed = spark.there.pop("1")
+    assert ids(supply) == {}
+    spark.there["1"] = listed
+    assert ids(supply) == {"parse-1": "1"}
+    supply.acquire("parse", "standard")
+    assert spark.wanted == {1: 2}
+
+
+def test_an_executor_that_no_node_waits_for_is_killed_once(
+    supply: ProfileNodes, spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stays, given_up = supply.acquire("parse", "standard"), supply.acquire("parse", "standard")
+    spark.starts("1", 1)
+    spark.starts("2", 0)  # for stages of nobody
+    supply.executors()
+    supply.release(given_up)
+    spark.starts("3", 1)  # was on its way
+    supply.executors()
+    assert spark.killed == [], "a node may ask for it in a moment"
+    monkeypatch.setattr(nodes, "_UNCLAIMED_S", 0.0)
+    supply.executors()
+    supply.executors()
+    assert spark.killed == ["3"]
+    supply.acquire("parse", "standard")
+    assert ids(supply) == {stays.name: "1", "parse-3": None}, "it is on its way out"
+
+
+def test_the_replacement_of_a_lost_executor_is_killed_only_when_its_node_is_released(
+    supply: ProfileNodes, spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes, "_UNCLAIMED_S", 0.0)
+    lost = supply.acquire("parse", "standard")
+    spark.starts("1", 1)
+    supply.executors()
+    del spark.there["1"]
+    spark.starts("2", 1)
+    supply.executors()
+    assert spark.killed == [], "a repair may ask for it"
+    supply.release(lost)
+    supply.executors()
+    assert spark.killed == ["2"]
+
+
+def test_a_released_executor_is_given_to_nobody_while_it_ends(supply: ProfileNodes, spark: Spark) -> None:
+    released = supply.acquire("parse", "standard")
+    spark.starts("1", 1)
+    supply.executors()
+    supply.acquire("parse", "standard")
+    supply.release(released)
+    assert spark.killed == ["1"]
+    assert ids(supply) == {"parse-2": None}
 
 
 def test_a_node_on_its_way_out_is_wanted_no_more_and_has_its_executor_until_that_left(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.domain.objective import Objective
+from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.log_source import Intake, LogReader, intake_in
 from penstock.runtimes.spark.running import RunningApp, busiest_s
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
@@ -55,6 +56,36 @@ def test_the_stage_before_a_shuffle_is_bound_and_measured_wherever_it_stands_in_
     frames: list[Any] = [Frame()]
     result: Any = running._transformed(chain, frames, tmp_path)
     assert result.done == done
+
+
+def started_app(tmp_path: Path) -> RunningApp:
+    app = App("two", objective=Objective(response_time_s=1))
+    parsed = app.operator("parse", doing("parse"), app.source("source", schema="x long"))
+    app.sink("sink", app.operator("count", doing("count"), parsed))
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+    return RunningApp(app, spark, tmp_path)
+
+
+def test_every_executor_that_shares_the_work_is_summoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, warmed = started_app(tmp_path), dict[str, int]()
+    monkeypatch.setattr(running, "warm", warmed.__setitem__)
+    running.share_among("parse", 3)
+    running.summon(within_s=5)
+    assert warmed == {"parse": 3, "count": 1}
+
+
+def test_executors_on_which_nothing_works_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_python(chain: str, executors: int) -> None:
+        raise RuntimeError(f"no Python for {chain}")
+
+    running = started_app(tmp_path)
+    monkeypatch.setattr(running, "warm", no_python)
+    with pytest.raises(ClusterError, match=r"for 'parse' does not work: .*no Python for parse"):
+        running.summon(within_s=5)
 
 
 def reader(tmp_path: Path, intake: Intake) -> LogReader:

@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from penstock.runtimes.spark.cluster import ClusterError
+from penstock.apps.paced.form import paced
+from penstock.domain.application import Operator, pipeline
+from penstock.domain.objective import Objective
+from penstock.live.run import LiveRun
+from penstock.live.settings import LiveSettings, controller_for
+from penstock.runtimes.spark.cluster import ClusterError, NodeKind
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.nodes import Node
 from penstock.runtimes.spark.spares import SpareNodes
@@ -251,6 +256,43 @@ def test_a_replica_takes_the_room_of_another_chains_spare(supply: Supply, runnin
     with pytest.raises(ClusterError, match="all slots are taken"):
         spares.acquire("count", KIND)
     spares.close()
+
+
+def test_spares_and_replicas_together_stay_within_what_is_allowed(supply: Supply, running: Running) -> None:
+    app: Any = running
+    spares = SpareNodes(supply, app, spares=1, kind=KIND, allowed=lambda kinds: len(kinds) <= 3)
+    replica = spares.acquire("parse", KIND)
+    spares.acquire("count", KIND)
+    spares.refill()
+    assert set(supply.there) == {"parse-1", "count-2", "parse-3"}, "no room for another spare"
+    assert spares.acquire("count", KIND).name == "count-4"
+    assert set(supply.there) == {"parse-1", "count-2", "count-4"}, "the replica takes its place"
+    spares.acquire("count", KIND)  # more replicas are the safety chain's business
+    spares.refill()
+    assert supply.started == 5
+    spares.release(replica)
+    spares.release(Node(name="count-2", chain="count", kind=KIND))
+    spares.refill()
+    assert supply.started == 6
+    spares.close()
+
+
+def test_the_caps_of_a_run_hold_for_its_spares_too(tmp_path: Path) -> None:
+    app = paced(
+        pipeline("caps", Operator(name="parse", service_time_s=0.01)), objective=Objective(response_time_s=1)
+    )
+    kinds = (NodeKind(name="slow", price=0.1), NodeKind(name="fast", price=0.25))
+
+    def allowed(*names: str, **caps: Any) -> bool:
+        controller = controller_for(app, kinds=kinds, **caps)
+        settings = LiveSettings(out=tmp_path, kinds=kinds)
+        live = LiveRun(app, controller, settings, feeder_of=lambda feeds: pytest.fail("nobody feeds here"))
+        return live._is_within_caps(names)
+
+    assert allowed("slow", "slow", "fast")
+    assert allowed("slow", "slow", "slow", max_nodes=3, max_cost=0.3)  # which is less than their sum
+    assert not allowed("slow", "slow", "slow", "slow", max_nodes=3)
+    assert not allowed("slow", "fast", max_cost=0.3)
 
 
 def test_there_is_no_spare_before_there_are_tuples_to_try(

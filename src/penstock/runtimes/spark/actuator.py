@@ -27,6 +27,7 @@ from penstock.reconfigure.words import (
     CopyCheckpoint,
     Decommission,
     Elapsed,
+    Ending,
     Event,
     Failed,
     FirstTaskSeen,
@@ -76,6 +77,10 @@ class _Hands:
     sharing: int = 0  # replicas the work is cut for
     asked_s: dict[str, float] = field(default_factory=dict)  # when nodes were asked for, until they work
     ready_s: float | None = None  # what the latest replica took, from being asked for to its first tuples
+    slow: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(max_workers=1, thread_name_prefix="actuator")
+    )
+    slow_ones: set[Command] = field(default_factory=set)  # commands that have not ended
 
 
 class SparkActuator:
@@ -94,8 +99,8 @@ class SparkActuator:
         self._kinds, self._ended = list(node_types), ended
         self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
         self._tried: queue.Queue[tuple[str, set[str]]] = queue.Queue()  # chain, replicas that had a trial
-        self._slow = ThreadPoolExecutor(
-            max_workers=max(len(running.chains), 1), thread_name_prefix="actuator"
+        self._releasing = ThreadPoolExecutor(
+            max_workers=max(len(running.chains), 1), thread_name_prefix="releasing"
         )
         self._hands: dict[str, _Hands] = {}
 
@@ -181,7 +186,8 @@ class SparkActuator:
             self._share(name, hands)
 
     def stop(self) -> None:
-        self._slow.shutdown(wait=True, cancel_futures=True)
+        for threads in (*(hands.slow for hands in self._hands.values()), self._releasing):
+            threads.shutdown(wait=True, cancel_futures=True)
 
     def _noticed(self, hands: _Hands, there: Mapping[str, Executor | None]) -> list[Event]:
         now = self._now()
@@ -250,9 +256,14 @@ class SparkActuator:
                 hands.asked_s.pop(command.replica, None)
                 self._give_back(hands.nodes.pop(command.replica, None))
             case Report():
+                if command.record.outcome is not Ending.REFUSED:
+                    hands.asked_s.clear()  # without a task so far: from now on it may only wait for tuples
                 self._ended(command.record)
             case StopQuery() | CopyCheckpoint() | RepartitionState() | RestoreCheckpoint() | StartQuery():
-                self._slow.submit(self._slowly, name, command)
+                # Past its deadline it is asked for again, and may be at it still.
+                if command not in hands.slow_ones:
+                    hands.slow_ones.add(command)
+                    hands.slow.submit(self._slowly, name, command)
 
     def _acquire(self, name: str, hands: _Hands, command: AcquireNode) -> None:
         if command.ticket in hands.tickets:
@@ -283,13 +294,14 @@ class SparkActuator:
 
     def _give_back(self, node: Node | None) -> None:
         if node is not None:
-            self._slow.submit(self._nodes.release, node)
+            self._releasing.submit(self._nodes.release, node)
 
     def _slowly(self, name: str, command: Command) -> None:
         try:
             event = self._carried_out(name, command)
         except Exception as problem:
             event = Failed(command=command, reason=in_one_line(problem), at_s=self._now())
+        self._hands[name].slow_ones.discard(command)  # before anybody hears of it and asks for it again
         self._events.put((name, event))
 
     def _carried_out(self, name: str, command: Command) -> Event:

@@ -7,6 +7,7 @@ resource: Spark puts that chain's executor on it, and no other.
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.runtimes.spark.running import RunningApp
+
+_UNCLAIMED_S = 5.0  # after which an executor that no node has waited for is one too many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,8 @@ class ProfileNodes:
         self._profiles = {chain: allocation.add(known_profile(profiles, chain)) for chain in profiles}
         self._held: dict[str, _Held] = {}  # in the order they were asked for
         self._started = 0
+        self._unclaimed_s: dict[str, float] = {}  # since when nobody has these executors
+        self._killed: set[str] = set()  # executors that are listed for a moment more
         self._lock = threading.Lock()  # nodes are released by other threads
 
     def acquire(self, chain: str, kind: str) -> Node:
@@ -106,14 +111,16 @@ class ProfileNodes:
         with self._lock:
             held = self._held.pop(node.name, None)
             self._ask(node.chain)
-        if held is not None and held.executor in executors(self._spark):
-            self._allocation.kill(held.executor)
+            if held is not None and held.executor in executors(self._spark):
+                self._kill(held.executor)
 
     def executors(self) -> Mapping[str, Executor | None]:
         self._allocation.serve_default()
-        there = executors(self._spark)
         with self._lock:
-            taken = {one.executor for one in self._held.values()}
+            # Looked for here: what was found before another thread had the lock lacks what that one gave out.
+            there = executors(self._spark)
+            self._killed &= there.keys()
+            taken = {one.executor for one in self._held.values()} | self._killed
             free = sorted((one for one in there.values() if one.id not in taken), key=lambda one: int(one.id))
             found: dict[str, Executor | None] = {}
             for name, held in self._held.items():
@@ -123,13 +130,11 @@ class ProfileNodes:
                     if arrived is not None:
                         free.remove(arrived)
                         held.executor = arrived.id
-                if held.executor is None:
-                    found[name] = None
-                elif held.executor in there:
-                    found[name] = there[held.executor]
-                else:
-                    held.lost = True
+                held.lost = held.executor is not None and held.executor not in there
+                if not held.lost:
+                    found[name] = None if held.executor is None else there[held.executor]
             self._start_some()
+            self._kill_unclaimed(free)
             return found
 
     def is_warm(self, node: Node) -> bool:
@@ -145,6 +150,21 @@ class ProfileNodes:
                 held.asked = True
                 asked.append(held)
                 self._ask(held.node.chain)
+
+    def _kill_unclaimed(self, free: Sequence[Executor]) -> None:
+        """Those that came for a node given back meanwhile, or in place of one that died and is not replaced:
+        they would take tasks, and cost, and be counted by nobody. A repair may still ask for the latter."""
+        now_s = time.monotonic()
+        self._unclaimed_s = {one.id: self._unclaimed_s.get(one.id, now_s) for one in free}
+        for chain, profile in self._profiles.items():
+            lost = sum(1 for one in self._held.values() if one.lost and one.node.chain == chain)
+            for one in [one for one in free if one.profile == profile][lost:]:
+                if now_s - self._unclaimed_s[one.id] >= _UNCLAIMED_S:
+                    self._kill(one.id)
+
+    def _kill(self, executor: str) -> None:
+        self._allocation.kill(executor)
+        self._killed.add(executor)
 
     def _ask(self, chain: str) -> None:
         """Spark replaces one that died by itself, before anybody asks. So a node asked for in its place adds

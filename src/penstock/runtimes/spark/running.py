@@ -161,15 +161,16 @@ class RunningApp:
             self._change_intake(chain, lambda intake: replace(intake, parts=replicas))
 
     def summon(self, within_s: float, check: Callable[[], None] = lambda: None) -> None:
-        """Give every chain's executors a first task: Spark starts none before there is one for it.
+        """Give every chain's executors a first task, as many as share its work: Spark starts none before
+        there is one for it, and one whose Python is not started would keep the others waiting.
 
-        `check` raises when there is no point in waiting any longer.
+        `check` is called all the while, and raises when there is no point in waiting any longer.
         """
         problems: dict[str, str] = {}
 
         def warmed(name: str) -> None:
             try:
-                self.warm(name, 1)
+                self.warm(name, self._parts.get(name, 1))
             except Exception as problem:  # whatever Spark raises: reported below, in the thread that waits
                 problems[name] = in_one_line(problem)
 

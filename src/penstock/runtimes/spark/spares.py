@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
@@ -46,9 +46,19 @@ class _Spare:
 class SpareNodes:
     """Nodes of which each chain has some to spare, or none."""
 
-    def __init__(self, nodes: Nodes, running: RunningApp, *, spares: int, kind: str) -> None:
-        """As many `spares` per chain, of this type."""
+    def __init__(
+        self,
+        nodes: Nodes,
+        running: RunningApp,
+        *,
+        spares: int,
+        kind: str,
+        allowed: Callable[[Sequence[str]], bool] = lambda kinds: True,
+    ) -> None:
+        """As many `spares` per chain, of this type, as far as nodes of such types are `allowed` together."""
         self._nodes, self._running, self._kind, self._number = nodes, running, kind, spares
+        self._allowed = allowed
+        self._held: dict[str, Node] = {}  # all there are
         self._spares: dict[str, _Spare] = {}  # by node
         self._taken: dict[str, _Spare] = {}  # by node: replicas now
         self._threads: list[threading.Thread] = []
@@ -64,12 +74,15 @@ class SpareNodes:
             spare = self._take(chain)
             if spare is not None:
                 return spare.node
+        # A replica is worth more than another chain's spare.
+        while not self._has_room_for(kind) and self._give_one_up():
+            pass
         try:
-            return self._nodes.acquire(chain, kind)
-        except ClusterError:  # no room: a replica is worth more than another chain's spare
+            return self._acquire(chain, kind)
+        except ClusterError:
             if not self._give_one_up():
                 raise
-            return self._nodes.acquire(chain, kind)
+            return self._acquire(chain, kind)
 
     def drain(self, node: Node) -> None:
         self._nodes.drain(node)
@@ -77,7 +90,7 @@ class SpareNodes:
     def release(self, node: Node) -> None:
         with self._lock:
             self._taken.pop(node.name, None)
-        self._nodes.release(node)
+        self._release(node)
 
     def is_warm(self, node: Node) -> bool:
         with self._lock:
@@ -95,7 +108,7 @@ class SpareNodes:
                 if name in found and spare.phase is _Phase.WARMING:
                     found[name] = None
         for spare in dead:
-            self._nodes.release(spare.node)
+            self._release(spare.node)
         return found
 
     def refill(self) -> None:
@@ -109,8 +122,10 @@ class SpareNodes:
             if any(self._running.log(stream).last() is None for stream in chain.inputs):
                 continue
             for _ in range(self._number - held):
+                if not self._has_room_for(self._kind):
+                    return
                 with suppress(ClusterError):  # no room for spares
-                    self._await(self._nodes.acquire(name, self._kind))
+                    self._await(self._acquire(name, self._kind))
 
     @property
     def waiting(self) -> int:
@@ -154,8 +169,23 @@ class SpareNodes:
                 return False
             spare = min(self._spares.values(), key=lambda one: one.phase)
             self._let_go(spare)
-        self._nodes.release(spare.node)
+        self._release(spare.node)
         return True
+
+    def _has_room_for(self, kind: str) -> bool:
+        with self._lock:
+            return self._allowed([*(node.kind for node in self._held.values()), kind])
+
+    def _acquire(self, chain: str, kind: str) -> Node:
+        node = self._nodes.acquire(chain, kind)
+        with self._lock:
+            self._held[node.name] = node
+        return node
+
+    def _release(self, node: Node) -> None:
+        with self._lock:
+            self._held.pop(node.name, None)
+        self._nodes.release(node)
 
     def _let_go(self, spare: _Spare) -> None:
         """It is a spare no longer; its task ends, or is never begun. Under the lock."""

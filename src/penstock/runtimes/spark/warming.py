@@ -11,8 +11,9 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _STARTS, _START_S = 10, 2.0  # of Python on a new executor: how often, how long apart
+_NEXT_S = 20.0  # for one more of the first executors of all
 _FIRST_S, _AGAIN_S = 0.5, 0.1  # that warm executors leave it the tasks
 _BEGUN_S = 1.0  # a trial, at the latest
 _QUEUED_S = 0.05  # from the beginning of a stage until its tasks can be given out
@@ -51,19 +53,23 @@ class WarmUp:
     chain: Chain
     profile: "ResourceProfile | None"  # None: a local master has no executors to choose among
     executors: int  # of the chain, warm ones too
-    cold: frozenset[str] | None  # None: all of them
+    cold: frozenset[str] | None  # None: all of them, which are the first
     place: Path  # a folder of its own, that executors see; it is gone when they have done with it
     samples: Callable[[Path], Mapping[str, Sample]]  # of the chain's inputs; raises where there are none yet
     worked: Callable[[], set[str]]  # executors that have had real work
     one_by_one: AbstractContextManager[object]  # trials of the chain
 
     def run(self) -> None:
-        """Returns when they are warm, or nothing more can be done about it."""
-        jobs = [_in_background(lambda: self._start_python(_FIRST_S))]
+        """Returns when they are warm, or nothing more can be done about it. Raises what keeps the first ones
+        of all from starting Python: then nothing works."""
+        start = _in_background(lambda: self._start_python(_FIRST_S))
+        jobs = [start]
         try:
+            if self.cold is None:
+                self._wait_for_first(start)
             trial = self._trial()
             for _ in range(_STARTS):
-                if self.profile is None or _is_soon(self._are_held, _START_S):
+                if self.profile is None or self.cold is None or _is_soon(self._are_held, _START_S):
                     break
                 # The warm ones have taken all tasks before it could take one.
                 jobs.append(_in_background(lambda: self._start_python(_AGAIN_S)))
@@ -77,6 +83,16 @@ class WarmUp:
         finally:
             let_go(self.place)
             _in_background(lambda: self._clean_up_after(jobs))
+        if self.cold is None and start.problem is not None:
+            raise start.problem
+
+    def _wait_for_first(self, start: "_Job") -> None:
+        """Until all have come, or no more do: on a full cluster those that are there have to do."""
+        came, deadline_s = 0, inf
+        while start.is_alive() and not self._are_held() and time.monotonic() < deadline_s:
+            if len(held := marked(self.place, STARTED)) > came:
+                came, deadline_s = len(held), time.monotonic() + _NEXT_S
+            time.sleep(_LOOK_S)
 
     def _are_held(self) -> bool:
         """All that are cold, but for those that died, or got real work before they could be held."""
@@ -136,14 +152,25 @@ class WarmUp:
         return not mine.isdisjoint(tracker.getActiveStageIds())
 
 
-def _in_background(work: Callable[[], object]) -> threading.Thread:
-    def done() -> None:
-        with suppress(Exception):  # Spark stops meanwhile, for one; then nobody needs it any more
-            work()
+class _Job(threading.Thread):
+    """Keeps what was raised: Spark stops meanwhile, for one, and then nobody needs it any more."""
 
-    thread = threading.Thread(target=done, daemon=True)
-    thread.start()
-    return thread
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._work = work
+        self.problem: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._work()
+        except Exception as problem:
+            self.problem = problem
+
+
+def _in_background(work: Callable[[], object]) -> _Job:
+    job = _Job(work)
+    job.start()
+    return job
 
 
 def _join(threads: Iterable[threading.Thread]) -> None:
