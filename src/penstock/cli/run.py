@@ -292,9 +292,13 @@ def _leave_results(
     if json_output:
         screen.print_json(told)
         return
+    missed = live_summary.missed(summary)
+    if missed:
+        screen.out.print(verdict, soft_wrap=True)
     live_view.print_summary(name, summary, fixed)
-    screen.out.print(f"{said}; report: {out / 'report.html'}")
-    screen.out.print(verdict)
+    screen.out.print(f"{said}; report: {out / 'report.html'}", soft_wrap=True)
+    if not missed:
+        screen.out.print(verdict, soft_wrap=True)
 
 
 def _check_own(context: typer.Context, name: str, *, until_done: bool) -> None:

@@ -1,4 +1,4 @@
-"""`penstock run` that somebody stops, with runs that are made up."""
+"""How `penstock run` ends, with runs that are made up."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.live.record import Interval, Summary
 from penstock.live.run import LiveRun
+from penstock.reports.live_run import in_a_row
 from penstock.runtimes.spark.stream_log import StreamLog
 
 Run = Callable[..., tuple[int, str, str]]
@@ -81,3 +82,24 @@ def test_ctrl_c_ends_a_whole_comparison(run: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(LiveRun, "run", with_signals(signal.SIGINT))
     status, _, err = run("compare", "--runtime", "spark", "--out", "side")
     assert (status, err.splitlines()[-1]) == (1, "penstock: interrupted")
+
+
+@pytest.mark.parametrize(("response_s", "first"), [(60.0, True), (1.0, False)])
+def test_a_run_that_missed_its_objective_says_so_first_and_its_page_ends_with_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, response_s: float, first: bool
+) -> None:
+    monkeypatch.setattr(LiveRun, "run", with_signals(response_s=response_s))
+    _, out, _ = run("run", "paced", "--out", "ended")
+    lines = [line for line in out.splitlines() if line.strip()]
+    verdict = lines[0 if first else -1]
+    assert verdict.startswith("Missed its objective" if first else "Kept 100 %")
+    page = (tmp_path / "ended" / "report.html").read_text()
+    assert page.count(f"<p class='note'>{verdict}</p>") == 2
+    assert page.rstrip().endswith(f"<p class='note'>{verdict}</p></body></html>")
+    assert "<summary>Every decision, and why</summary>" in page
+
+
+def test_decisions_for_the_same_reasons_are_one_line() -> None:
+    said = ["steady", "steady", "steady", "late", "steady", ""]
+    rows = [{"at_s": 5.0 * number, "reasons": reasons} for number, reasons in enumerate(said, 1)]
+    assert in_a_row(rows) == [("5 to 15", "steady"), ("20", "late"), ("25", "steady"), ("30", "-")]
