@@ -17,7 +17,7 @@ _CLAIMS = sorted(set(_HERE.glob("*_on_spark.py")) - set(_HERE.glob("test_*")))
 
 @pytest.mark.parametrize("claims", _CLAIMS, ids=lambda file: file.stem)
 def test_claims_on_spark_hold(claims: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=0", "-rs"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=0", "-rsP"]
     ran = subprocess.run(
         [*command, "--basetemp", str(tmp_path / "claims"), str(claims)],
         capture_output=True,
@@ -25,6 +25,7 @@ def test_claims_on_spark_hold(claims: Path, tmp_path: Path) -> None:
         check=False,
         timeout=_SLOW_MACHINE_S,
     )
+    print(ran.stdout)  # what was measured: `pytest -rP` shows it
     assert ran.returncode == 0, f"{ran.stdout[-6000:]}\n{ran.stderr[-2000:]}"
     if " passed" not in ran.stdout.splitlines()[-1]:
         pytest.skip(next(line for line in ran.stdout.splitlines() if line.startswith("SKIPPED")))

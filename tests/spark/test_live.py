@@ -123,7 +123,7 @@ def test_a_killed_driver_of_chains_that_share_a_query_goes_on_where_it_was(
     trips: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    run = started(trips, out, "--joined")
+    run, again = started(trips, out, "--joined"), None
     try:
         wait_until(lambda: published(out, "globalRank") > 1 or run.poll() is not None, "first results")
         run.kill()
@@ -134,8 +134,8 @@ def test_a_killed_driver_of_chains_that_share_a_query_goes_on_where_it_was(
         again = started(trips, out, "--joined")
         assert again.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
     finally:
-        for process in (run,):
-            if process.poll() is None:
+        for process in (run, again):
+            if process is not None and process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
     assert fed
     right(trips, out)

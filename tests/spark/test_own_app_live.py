@@ -31,6 +31,7 @@ def rate(spark):
 app = App("mine", objective=Objective(response_time_s=6))
 results = app.operator("double", doubled, app.source("numbers", reader=rate), max_replicas=2)
 app.sink("pairs", results, writer=lambda batch, number: batch.write.mode("append").parquet("pairs"))
+app.sink("kept", results)
 """
 
 
@@ -38,12 +39,16 @@ def test_it_is_read_by_spark_and_written_by_its_own_writer(tmp_path: Path) -> No
     from pyarrow import parquet
 
     (tmp_path / "mine.py").write_text(MODULE)
-    command = [sys.executable, "-m", "penstock", "run", "mine:app", "--minutes", "0.4", "--out", "run"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    command = [sys.executable, "-m", "penstock", "run", "mine:app", "--minutes", "0.8", "--out", "run"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     rows = parquet.read_table(tmp_path / "pairs").to_pylist()
     values = sorted(row["value"] for row in rows)
     assert values == list(range(len(values)))  # every number once
-    assert len(values) > 200
+    assert len(values) > 100  # of 1,900 at the most: a slow machine has to start executors first
     assert all(row["twice"] == 2 * row["value"] for row in rows)
     assert "writers put them" in ran.stdout
+    kept = parquet.read_table(tmp_path / "run" / "results" / "kept").column("value").to_pylist()
+    # Every number once, though the writer was past them; the last batch it had may not have been published.
+    assert sorted(kept) == values[: len(kept)]
+    assert len(kept) > 100

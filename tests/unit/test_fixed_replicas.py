@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.domain.application import Application, Operator, pipeline
+from penstock.domain.application import Application, Operator, Sink, Source, Stream, pipeline
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
@@ -173,3 +173,74 @@ def test_the_fixed_part_of_a_query_is_what_none_of_its_operators_worked() -> Non
     assert fixed["static peak"].replicas == {"lookup": 1, "score": 1}
     # The load of an interval comes in five parts: 20 tuples at a time, done before the next ones come.
     assert fixed["static peak"].response_time_p50_s == pytest.approx(0.5 + 20 * 0.024)
+
+
+def steady(rate: float, trigger_s: float = 0.0, **operators: tuple[float, float]) -> list[Interval]:
+    """Half a minute; per operator, its tuples for one of the source, and what it passes on of one of them.
+
+    A tuple takes 20 ms, and a batch .1 s besides.
+    """
+    seen = tuple(
+        OperatorObservation(
+            operator=name,
+            at_s=0.0,
+            replicas=Replicas((1,)),
+            arrival_rate=visits * rate,
+            response_time_s=1.0,
+            utilisation=None,
+            selectivity=selectivity,
+            service_time_s=0.02,
+            batch_s=0.1 + 0.02 * visits * rate,
+            batch_tuples=visits * rate,
+            trigger_s=trigger_s,
+        )
+        for name, (visits, selectivity) in operators.items()
+    )
+    return [
+        Interval(
+            seen=ApplicationObservation(at_s=1.0 * at, response_time_s=1.0, operators=seen, source_rate=rate),
+            reasons=(),
+            changed=(),
+        )
+        for at in range(1, 31)
+    ]
+
+
+def of(*operators: str, streams: tuple[tuple[str, str], ...]) -> Application:
+    return Application(
+        name="made-up",
+        sources=(Source(name="in"),),
+        operators=tuple(Operator(name=name, service_time_s=0.02, max_replicas=9) for name in operators),
+        sinks=(Sink(name="out"),),
+        streams=tuple(Stream(origin=origin, target=target) for origin, target in streams),
+    )
+
+
+def test_behind_a_filter_there_is_less_to_do() -> None:
+    graph = of("filter", "score", streams=(("in", "filter"), ("filter", "score"), ("score", "out")))
+    run = steady(100.0, filter=(1.0, 0.1), score=(0.1, 1.0))
+    peak = would_have_done(graph, run, TYPES, 5.0)["static peak"]
+    assert peak.replicas == {"filter": 3, "score": 1}  # 2 / .75, and .2 / .75
+    together = would_have_done(graph, run, TYPES, 5.0, (("filter", "score"),))["static peak"]
+    assert together.replicas == {"filter": 3, "score": 1}
+
+
+def test_where_streams_merge_there_is_more_to_do() -> None:
+    branches = ("one", "two", "three")
+    ways = [way for name in branches for way in (("in", name), (name, "join"))]
+    graph = of(*branches, "join", streams=(*ways, ("join", "out")))
+    run = steady(50.0, one=(1.0, 1.0), two=(1.0, 1.0), three=(1.0, 1.0), join=(3.0, 1.0))
+    peak = would_have_done(graph, run, TYPES, 9.0)["static peak"]
+    assert peak.replicas == {"one": 2, "two": 2, "three": 2, "join": 4}  # 1 / .75, and 3 / .75
+    # A second's 50 tuples in five parts: each .2 s at work on one of two replicas, then .25 at the join.
+    assert peak.response_time_p95_s is not None
+    assert peak.response_time_p95_s < 1.5
+
+
+def test_between_two_micro_batches_is_the_time_of_the_trigger() -> None:
+    graph = of("one", streams=(("in", "one"), ("one", "out")))
+    at_once = would_have_done(graph, steady(2.0, one=(1.0, 1.0)), TYPES, 9.0)["static peak"]
+    assert at_once.response_time_p50_s == pytest.approx(0.1 + 0.4 * 0.02)  # a fifth of a second's two tuples
+    waiting = would_have_done(graph, steady(2.0, 2.0, one=(1.0, 1.0)), TYPES, 9.0)["static peak"]
+    # R = P / 2 + T, with batches of four tuples; the load comes in parts, every .2 s.
+    assert waiting.response_time_p50_s == pytest.approx(1.0 + 0.18, abs=0.21)

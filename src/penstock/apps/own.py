@@ -67,8 +67,13 @@ def _feeder(load: "Load") -> "FeederOf":
 
 
 def _results(app: "App", work: Path, results: Path) -> str:
-    """Where they are: with whoever wrote them, or in the logs."""
-    kept = [origin for origin in app.sinks.values() if origin not in app.writers]
-    if not kept:
-        return "results are where the application's writers put them"
-    return "results in " + ", ".join(str(work / "streams" / origin / "data") for origin in kept)
+    """Where they are: in the folder of results, or with whoever wrote them."""
+    from penstock.runtimes.spark.stream_log import StreamLog
+
+    said = []
+    for sink, origin in app.kept.items():
+        tuples = StreamLog(work / "streams" / origin).export(results / sink)
+        said.append(f"{tuples} tuples in {results / sink}")
+    if app.writers:
+        said.append(f"{'other ' if said else ''}results where the application's writers put them")
+    return ", ".join(said)

@@ -1,7 +1,8 @@
 """A live run on the screen: while it goes on, and what came of it."""
 
+import signal
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.cli import screen
 from penstock.reports.live_summary import FIXED_HEADER, beside, cells
@@ -14,18 +15,56 @@ if TYPE_CHECKING:
     from penstock.live.run import LiveRun
 
 
-def watched(live: "LiveRun") -> "Summary":
-    """Run it, in view: a table that changes, or a line per interval where there is no terminal."""
+class _Stopping:
+    """Ctrl-C or SIGTERM ends a run as if its time were up; a second one ends it at once."""
+
+    def __init__(self, live: "LiveRun") -> None:
+        self._live, self._before = live, dict[signal.Signals, Any]()
+
+    def listen(self) -> None:
+        """Once there is something to report: until then it is ended at once, and Spark, which has a handler
+        of its own, puts that in place when its session starts."""
+        if not self._before and not self._live.stopping.is_set():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._stop)
+
+    def _stop(self, number: int, frame: object) -> None:
+        self._live.stopping.set()
+        self.end()
+
+    def end(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+
+def watched(live: "LiveRun", *, stoppable: bool = False) -> "Summary":
+    """Run it, in view: a table that changes, or a line per interval where there is no terminal.
+
+    `stoppable` says that Ctrl-C ends the run, and not the command.
+    """
     from rich.live import Live
 
-    if not screen.err.is_terminal:
-        live.on_status = screen.err.print
-        live.on_interval = lambda interval: screen.err.print(line(interval, live.began_s), soft_wrap=True)
-        return live.run()
-    with Live(console=screen.err, refresh_per_second=2, transient=True) as view:
-        live.on_status = view.update
-        live.on_interval = lambda interval: view.update(_view(interval, live))
-        return live.run()
+    stopping = _Stopping(live)
+
+    def shown(interval: "Interval") -> None:
+        if stoppable:
+            stopping.listen()
+        if screen.err.is_terminal:
+            view.update(_view(interval, live))
+        else:
+            screen.err.print(line(interval, live.began_s), soft_wrap=True)
+
+    live.on_interval = shown
+    try:
+        if not screen.err.is_terminal:
+            live.on_status = screen.err.print
+            return live.run()
+        with Live(console=screen.err, refresh_per_second=2, transient=True) as view:
+            live.on_status = view.update
+            return live.run()
+    finally:
+        stopping.end()
 
 
 def _view(interval: "Interval", live: "LiveRun") -> "Table":

@@ -184,7 +184,7 @@ def run(
 
     if input_file is not None and not input_file.is_file():
         raise InputError(f"{input_file}: cannot read: no such file")
-    if (out / _SUMMARY).exists():
+    if _is_finished(out):
         raise InputError(f"--out {out}: it holds a finished run; give another folder, or remove it")
     methods = [method.value for method in Method]
     if protocol not in methods:
@@ -250,12 +250,25 @@ def run(
         seed=seed,
     )
     live = LiveRun(app, controller, asked, entry.feeder(what))
+    (out / _SUMMARY).unlink(missing_ok=True)  # of a run that was stopped: it goes on, and takes orders
     try:
-        summary = live_view.watched(live)
+        summary = live_view.watched(live, stoppable=True)
     except (ClusterError, RunError) as problem:
         screen.complain(problem)
         raise typer.Exit(1) from problem
     _leave_results(entry, live, summary, name, json_output=json_output)
+
+
+def _is_finished(out: Path) -> bool:
+    """Whether it holds a run that went on to its end; one that was stopped can go on."""
+    import json
+
+    try:
+        return bool(json.loads((out / _SUMMARY).read_text(encoding="utf-8"))["finished"])
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, LookupError, TypeError):  # whatever it is, it is not ours to replace
+        return True
 
 
 def _leave_results(
@@ -279,9 +292,13 @@ def _leave_results(
     if json_output:
         screen.print_json(told)
         return
+    missed = live_summary.missed(summary)
+    if missed:
+        screen.out.print(verdict, soft_wrap=True)
     live_view.print_summary(name, summary, fixed)
-    screen.out.print(f"{said}; report: {out / 'report.html'}")
-    screen.out.print(verdict)
+    screen.out.print(f"{said}; report: {out / 'report.html'}", soft_wrap=True)
+    if not missed:
+        screen.out.print(verdict, soft_wrap=True)
 
 
 def _check_own(context: typer.Context, name: str, *, until_done: bool) -> None:

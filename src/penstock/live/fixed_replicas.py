@@ -34,12 +34,13 @@ class Station:
 
     operators: tuple[str, ...]
     fixed_s: float
-    tuple_s: Mapping[str, float]  # of each operator, on one replica
+    tuple_s: Mapping[str, float]  # of each operator for a tuple of a source, on one replica
+    trigger_s: float = 0.0
 
     def batches(self, replicas: Mapping[str, int]) -> MicroBatches:
         """What they take with these replicas."""
         each_s = sum(self.tuple_s[name] / replicas[name] for name in self.operators)
-        return MicroBatches(fixed_s=self.fixed_s, tuple_s=each_s)
+        return MicroBatches(fixed_s=self.fixed_s, tuple_s=each_s, trigger_s=self.trigger_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,8 @@ def stations_of(
     together: Sequence[tuple[str, ...]],
 ) -> list[Station]:
     """In the order of the graph."""
+    visits = visits_of(graph, intervals)
+    triggers = [one.trigger_s for interval in intervals for one in interval.seen.operators if one.trigger_s]
     shared = {name: group for group in together for name in group}
     groups = dict.fromkeys(shared.get(one.name, (one.name,)) for one in graph.in_order)
     return [
@@ -88,10 +91,28 @@ def stations_of(
             fixed_s=models[group[0]].fixed_s
             if len(group) == 1
             else _fixed_s(group, models, intervals, node_types),
-            tuple_s={name: models[name].tuple_s for name in group},
+            tuple_s={name: visits[name] * models[name].tuple_s for name in group},
+            trigger_s=triggers[-1] if triggers else 0.0,
         )
         for group in groups
     ]
+
+
+def visits_of(graph: Application, intervals: Sequence[Interval]) -> dict[str, float]:
+    """Tuples that come to every operator for each one that a source brings, by what operators passed on."""
+    taken, given = dict[str, float](), dict[str, float]()
+    for interval in intervals:
+        for one in interval.seen.operators:
+            if one.selectivity is not None and one.batch_tuples:
+                taken[one.operator] = taken.get(one.operator, 0.0) + one.batch_tuples
+                left = one.selectivity * one.batch_tuples
+                given[one.operator] = given.get(one.operator, 0.0) + left
+    visits, leaving = dict[str, float](), {source.name: 1.0 for source in graph.sources}
+    for operator in graph.in_order:
+        name = operator.name
+        visits[name] = sum(leaving[origin] for origin in graph.upstream(name))
+        leaving[name] = visits[name] * (given[name] / taken[name] if name in taken else 1.0)
+    return visits
 
 
 def _fixed_s(
@@ -193,7 +214,11 @@ def _run(
     intervals: Sequence[Interval],
     objective_s: float,
 ) -> Fixed:
-    """Load that came in an interval came in five parts, evenly."""
+    """Load that came in an interval came in five parts, evenly.
+
+    Every stream has all of it, in tuples of a source, whatever became of them: how much work they are to an
+    operator is in its time per tuple.
+    """
     edges = [interval.seen.at_s for interval in intervals]
     begins = [edges[0] - (edges[1] - edges[0]) if len(edges) > 1 else edges[0] - 1.0, *edges[:-1]]
     entering: list[Moved] = []
@@ -205,13 +230,19 @@ def _run(
     streams: dict[str, list[Moved]] = {source.name: entering for source in graph.sources}
     for station in stations:
         first, last = station.operators[0], station.operators[-1]
-        arriving = [moved for origin in graph.upstream(first) for moved in streams[origin]]
+        origins = graph.upstream(first)
+        arriving = [
+            moved._replace(tuples=moved.tuples / len(origins))
+            for origin in origins
+            for moved in streams[origin]
+        ]
         streams[last] = through(station.batches(replicas), arriving)
     ended = [
         moved for sink in graph.sinks for origin in graph.upstream(sink.name) for moved in streams[origin]
     ]
     late = [_late(ended, begin_s, end_s, objective_s) for begin_s, end_s in zip(begins, edges, strict=True)]
-    overall = waits((one.at_s, ((one.entered_s, round(one.tuples)),)) for one in ended)
+    # In thousandths: a part of a low load is less than one tuple.
+    overall = waits((one.at_s, ((one.entered_s, round(1000 * one.tuples)),)) for one in ended)
     return Fixed(
         replicas=replicas,
         violations_pct=100 * sum(late) / len(late),

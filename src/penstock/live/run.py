@@ -20,7 +20,8 @@ from penstock.domain.errors import InputError
 from penstock.journal_file import JournalFile
 from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
 from penstock.live.forced import ForcedScaling
-from penstock.live.record import Interval, Summary, response_of, row, summary
+from penstock.live.metrics_file import write_metrics
+from penstock.live.record import Interval, Summary, response_of, summary
 from penstock.live.settings import LiveSettings
 from penstock.reconfigure.words import Record
 from penstock.runtimes.spark import class_archive
@@ -30,6 +31,7 @@ from penstock.runtimes.spark.daemon import ZYGOTE_VARIABLE
 from penstock.runtimes.spark.feed import Feed, FeederOf
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.nodes import Nodes, nodes_for
+from penstock.runtimes.spark.restarts import Restarts
 from penstock.runtimes.spark.running import RunningApp
 from penstock.runtimes.spark.session import EMBEDDED, check_alone, python_variables, session
 from penstock.runtimes.spark.spares import SpareNodes
@@ -44,7 +46,7 @@ _LEAST_POLL_S = 0.02  # the machine may be full already
 _POLL_CHANGING_S = 0.1  # a new executor is tried out before it gets real work
 _EXECUTORS_S = 180.0  # for the first executors to start
 _LARGEST_JOINT_TABLE = 1_000_000  # planned in seconds, and saved at every interval
-_RESTARTS = 5  # of a query that failed, before the run gives up
+_RESTARTS = 7  # of a query that failed, before the run gives up: the pauses add up to two minutes
 
 
 class RunError(RuntimeError):
@@ -67,7 +69,7 @@ class LiveRun:
     unfinished: list[tuple[float, int]] = field(default_factory=list)  # at the end
     stopping: threading.Event = field(default_factory=threading.Event)
     began_s: float = field(default_factory=time.time)  # when everything was up
-    _restarts: dict[str, int] = field(default_factory=dict)
+    _restarts: Restarts = field(default_factory=Restarts)
 
     def __post_init__(self) -> None:
         check_application_policy(
@@ -140,7 +142,7 @@ class LiveRun:
                 raise RunError(str(problem)) from problem
             finally:
                 spark.stop()
-        self._write_metrics()
+        write_metrics(settings.out, self.intervals, self.began_s)
         return self._summary(time.time() - self.began_s)
 
     def _controlled(
@@ -282,26 +284,17 @@ class LiveRun:
         for name, why in actuator.stranded.items():
             raise RunError(f"'{name}' cannot continue: {why}")
         changing = actuator.restating
-        for name, why in running.failed().items():
-            if name in changing:
-                continue
-            self._restarts[name] = self._restarts.get(name, 0) + 1
-            journal.append(Noted(at_s=time.time(), text=f"query '{name}' failed: {why}"))
-            if self._restarts[name] > _RESTARTS:
-                raise RunError(f"query '{name}' failed {_RESTARTS} times, last: {why}")
+        failed = {name: why for name, why in running.failed().items() if name not in changing}
+        now_s = time.monotonic()
+        for name in self._restarts.failed(failed, now_s):
+            journal.append(Noted(at_s=time.time(), text=f"query '{name}' failed: {failed[name]}"))
+            if self._restarts.failures[name] > _RESTARTS:
+                raise RunError(
+                    f"query '{name}' failed {self._restarts.failures[name]} times, last: {failed[name]}"
+                )
+        for name in self._restarts.due(now_s):
             running.stop_chain(name)
             running.start_query(name)
-
-    def _write_metrics(self) -> None:
-        import pyarrow
-        from pyarrow import parquet
-
-        target = self.settings.out / "metrics"
-        target.mkdir(parents=True, exist_ok=True)
-        if self.intervals:
-            table = pyarrow.Table.from_pylist([row(interval, self.began_s) for interval in self.intervals])
-            number = len(list(target.glob("*.parquet")))
-            parquet.write_table(table, target / f"part-{number:03d}.parquet")
 
     def _summary(self, seconds: float) -> Summary:
         return summary(

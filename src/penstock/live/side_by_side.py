@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from penstock.live.judging import MOST_LATE_PCT, SELDOM_FULL_PCT
 from penstock.live.record import Interval, Summary, response_of
 
 OURS = "objective"
@@ -13,9 +14,7 @@ STATIC_PEAK = "static-peak"
 OUR_POLICY = f"policy '{OURS}'"  # in a sentence, where the objective is something else
 RIVALS = (DYNAMIC_ALLOCATION, "ds2")
 
-MOST_LATE_PCT = 5.0  # of the intervals after the first minute
 MOST_OF_PEAK_PCT = 70.0  # of static peak's replica-seconds
-SELDOM_FULL_PCT = 5.0  # of the intervals: a host that is full no more often needs no word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

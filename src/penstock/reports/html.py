@@ -16,6 +16,7 @@ th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #e4e
 th { background: #f6f7f9; position: sticky; top: 0; } th:first-child, td:first-child { text-align: left; }
 td.no { background: #fdecea; } td.yes { background: #eaf6ec; }
 td.text { white-space: normal; text-align: left; }
+summary { cursor: pointer; font-size: 1.15rem; font-weight: bold; margin: 2rem 0 .3rem; }
 """
 
 
@@ -47,6 +48,18 @@ class Page:
             )
             body.append(f"<tr>{cells}</tr>")
         self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>")
+
+    def folded(
+        self,
+        title: str,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        marks: Sequence[Sequence[str]] = (),
+    ) -> None:
+        """A table that a click on its title shows."""
+        self._parts.append(f"<details><summary>{escape(title)}</summary>")
+        self.table(header, rows, marks)
+        self._parts.append("</details>")
 
     def plot(self, figure: go.Figure) -> None:
         self._plots += 1

@@ -1,6 +1,7 @@
 """The page of a live run: load, response time against the objective, replicas, and decisions."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import plotly.graph_objects as go
@@ -51,7 +52,20 @@ def live_page(
     if decided:
         page.heading("Decisions that changed something")
         page.table(("at (s)", "what and why"), decided, [("", "text") for _ in decided])
+    if rows:
+        every = in_a_row(rows)
+        page.folded("Every decision, and why", ("at (s)", "reasons"), every, [("", "text") for _ in every])
+    page.paragraph(verdict)
     return page.render()
+
+
+def in_a_row(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Reasons of all decisions; intervals one after the other that had the same are one line."""
+    lines: list[tuple[str, str]] = []
+    for reasons, group in groupby(rows, key=lambda row: str(row["reasons"])):
+        first, *later = [f"{row['at_s']:.0f}" for row in group]
+        lines.append((f"{first} to {later[-1]}" if later else first, reasons or "-"))
+    return lines
 
 
 def page_of(live: Ran, summary: Summary, name: str, fixed: Mapping[str, Fixed]) -> str:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.live.judging import MOST_LATE_PCT, SELDOM_FULL_PCT
+
 if TYPE_CHECKING:  # the command line shows its help without them
     from penstock.live.fixed_replicas import Fixed
     from penstock.live.record import Interval, Summary
     from penstock.reconfigure.words import Record
 
-_MOST_LATE_PCT = 5.0  # of the intervals of a run that kept its objective
-_SELDOM_FULL_PCT = 5.0  # of the intervals: a host that is full no more often needs no word
 FIXED_HEADER = ("", "violations", "p50", "p95", "replicas", "replica-seconds")
 
 
@@ -31,10 +31,7 @@ def verdict(summary: "Summary", objective_s: float, fixed: "Mapping[str, Fixed]"
 
     And in another, where the hosts were full: that more replicas could not help.
     """
-    late = summary.violations_after_first_minute_pct
-    which = "the intervals after the first minute"
-    if late is None:
-        late, which = summary.violations_pct, "the intervals"
+    late, which = _late(summary)
     if late is None:
         return "nothing was measured"
     peak = fixed.get("static peak")
@@ -42,13 +39,27 @@ def verdict(summary: "Summary", objective_s: float, fixed: "Mapping[str, Fixed]"
     if peak is not None and peak.replica_seconds > 0:
         share = 100 * summary.replica_seconds / peak.replica_seconds
         cost = f", at {share:.0f} % of the replica-seconds of static peak"
-    begins = "Missed its objective: kept" if late > _MOST_LATE_PCT else "Kept"
+    begins = "Missed its objective: kept" if missed(summary) else "Kept"
     return f"{begins} {100 - late:.0f} % of {which} inside {objective_s:g} s{cost}.{_full_host(summary)}"
+
+
+def missed(summary: "Summary") -> bool:
+    """Whether too many intervals were over the objective."""
+    late, _ = _late(summary)
+    return late is not None and late > MOST_LATE_PCT
+
+
+def _late(summary: "Summary") -> tuple[float | None, str]:
+    """Percent, and of what; of all intervals where the run was too short for others."""
+    late = summary.violations_after_first_minute_pct
+    if late is None:
+        return summary.violations_pct, "the intervals"
+    return late, "the intervals after the first minute"
 
 
 def _full_host(summary: "Summary") -> str:
     full = summary.host_full_pct
-    if full is None or full <= _SELDOM_FULL_PCT:
+    if full is None or full <= SELDOM_FULL_PCT:
         return ""
     return (
         f" The host's CPU was full in {full:.0f} % of the intervals: more replicas there cannot help; "

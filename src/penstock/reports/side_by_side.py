@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from penstock.live.side_by_side import MOST_LATE_PCT, OUR_POLICY, OURS, Comparison, Contender
+from penstock.live.judging import MOST_LATE_PCT
+from penstock.live.side_by_side import OUR_POLICY, OURS, Comparison, Contender
 from penstock.reports.figures import COLOURS, layout
 from penstock.reports.html import Page
 

@@ -12,7 +12,7 @@ import pytest
 from penstock.domain.objective import Objective
 from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.log_source import Intake, LogReader, intake_in
-from penstock.runtimes.spark.running import RunningApp, busiest_s
+from penstock.runtimes.spark.running import MONITOR, WRITER, RunningApp, busiest_s
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
 from penstock.runtimes.spark.taps import TaskReport
 from penstock.runtimes.spark.topology import App
@@ -137,6 +137,63 @@ def test_micro_batches_are_kept_short(tmp_path: Path, took_s: float, each: int |
     running = RunningApp(app, spark, tmp_path)
     running._limit(running.plan["first"], [[task("a", 1.0), task("b", 0.9)]], 100, took_s)
     assert intake_in(tmp_path / "intake" / "first.json").each == each
+
+
+def limited(tmp_path: Path) -> RunningApp:
+    app = App("one", objective=Objective(response_time_s=5))
+    app.sink("sink", app.operator("first", lambda frame: frame, app.source("source", schema="x long")))
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+    return RunningApp(app, spark, tmp_path)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_limit_that_a_hiccup_left_is_loosened_until_it_is_no_hindrance(
+    tmp_path: Path, restarted: bool
+) -> None:
+    """20 ms a tuple, .15 s besides, batches of 5 tuples in the log, and 10 tuples come every half second."""
+    running, intake = limited(tmp_path), tmp_path / "intake" / "first.json"
+    running._limit(running.plan["first"], [[task("a", 10.0)]], 10, 10.15)
+    assert intake_in(intake).each == 1
+    if restarted:
+        running = limited(tmp_path)
+    log, took = running.log("source"), []
+    for epoch in range(100):
+        log.publish(epoch=epoch, files=[LogFile(name="f", tuples=5)], published_at_s=0.0, origins=())
+    for _ in range(8):
+        tuples = 5 * log.end_of(0, 100, tuples=intake_in(intake).each or 10**6)
+        running._limit(running.plan["first"], [[task("a", 0.02 * tuples)]], tuples, 0.15 + 0.02 * tuples)
+        took.append(tuples)
+    assert took == [5, 5, 5, 5, 15, 60, 60, 60]  # a quarter of the objective is 62 tuples: no more than that
+
+
+def test_few_tuples_set_no_limit_and_do_not_lift_one_that_leaves_them_room(tmp_path: Path) -> None:
+    running, intake = limited(tmp_path), tmp_path / "intake" / "first.json"
+    running._limit(running.plan["first"], [[task("a", 2.0)]], 100, 2.15)
+    known = intake_in(intake).each
+    assert known == 62
+    for _ in range(5):
+        running._limit(running.plan["first"], [[task("a", 0.1)]], 5, 0.25)
+    assert intake_in(intake).each == known
+
+
+@pytest.mark.parametrize("beside", ["reader", "writer"])
+def test_what_a_sink_keeps_stays_whoever_else_is_past_it(tmp_path: Path, beside: str) -> None:
+    app = App("kept", objective=Objective(response_time_s=5))
+    parsed = app.operator("parse", lambda frame: frame, app.source("source", schema="x long"))
+    app.sink("raw", parsed)
+    if beside == "reader":
+        counted = app.operator("count", lambda frame: frame, parsed)
+        app.sink("counts", counted, writer=lambda batch, number: None)
+    else:
+        app.sink("elsewhere", parsed, writer=lambda batch, number: None)
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+    log = RunningApp(app, spark, tmp_path).log("parse")
+    for epoch in range(3):
+        log.publish(epoch=epoch, files=[LogFile(name="f", tuples=5)], published_at_s=0.0, origins=())
+    for consumer in (MONITOR, "count") if beside == "reader" else (WRITER,):
+        log.passed(consumer, 3)
+    assert log.clean() == 0
+    assert len(log.batches(0, log.end())) == 3
 
 
 def test_what_an_earlier_version_wrote_is_read(tmp_path: Path) -> None:

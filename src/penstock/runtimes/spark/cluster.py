@@ -19,6 +19,7 @@ from penstock.domain.errors import InputError
 from penstock.java import command, environment
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.daemon import DAEMON, ZYGOTE
+from penstock.runtimes.spark.restarts import Restarts
 
 LOOPBACK = "127.0.0.1"
 POOL = "pool"  # tag of the worker for stages no operator owns, where all are tagged
@@ -97,6 +98,7 @@ class LocalCluster:
     _started: int = 0
     _sockets: Path = Path()
     _zygote_variables: Mapping[str, str] = field(default_factory=dict)
+    _restarts: Restarts = field(default_factory=Restarts)
 
     def start(self) -> "LocalCluster":
         """Start what there is to start before any replica; wait until it answers."""
@@ -202,14 +204,18 @@ class LocalCluster:
         }
 
     def revive(self) -> str | None:
-        """Start the worker for all, and the zygote, again when they died, and say so."""
-        if (words := self._last_words(_SHARED)) is not None:
-            self._start_shared()
-            return f"the worker ended and was started again: {words}"
-        if (words := self._last_words(_PYTHON)) is not None:
-            self.start_zygote(self._zygote_variables)
-            return f"the zygote of executors' Python ended and was started again: {words}"
-        return None
+        """Start the worker for all, and the zygote, again when they died, after a pause, and say so."""
+        ended = {name: words for name in (_SHARED, _PYTHON) if (words := self._last_words(name)) is not None}
+        now_s, said = time.monotonic(), list[str]()
+        self._restarts.failed(ended, now_s)
+        for name in self._restarts.due(now_s):
+            if name == _SHARED:
+                self._start_shared()
+                said.append(f"the worker ended and was started again: {ended[name]}")
+            else:
+                self.start_zygote(self._zygote_variables)
+                said.append(f"the zygote of executors' Python ended and was started again: {ended[name]}")
+        return "; ".join(said) or None
 
     def _last_words(self, name: str) -> str | None:
         """None while it lives, or where there is none."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 MONITOR = "monitor"
 WRITER = "writer"
+SINK = ".sink"  # it keeps everything, so it is never past anything; no operator has such a name
 _TRIAL = "trial-"
 _GROUPS = 4  # of tuples that came between two micro-batches of a source
 _TRIED = 10  # tuples for an executor that has never had any
@@ -134,8 +135,10 @@ class RunningApp:
         for stream in (*app.sources, *(query.output for query in self.plan.values())):
             readers = app.readers_of(stream)
             # The monitor counts what is published, so nothing goes before it has seen it.
-            consumers = (*readers, MONITOR) if readers else ()
-            self.log(stream).create((*consumers, WRITER) if stream in app.writers else consumers)
+            consumers = [*readers, MONITOR] if readers else []
+            consumers += [WRITER] if stream in app.writers else []
+            consumers += [SINK] if stream in app.kept.values() else []
+            self.log(stream).create(consumers)
         for name in self.chains:
             self._entry(name).mkdir(parents=True, exist_ok=True)
             self._inner(name).mkdir(parents=True, exist_ok=True)
@@ -145,7 +148,6 @@ class RunningApp:
         self._served: dict[str, set[str]] = {name: set() for name in self.chains}
         self._parts: dict[str, int] = {}  # of chains that are worked on batch by batch
         self._objective_s = min(app.objective.for_path(path) for path in app.graph().paths)
-        self._each: dict[str, int] = {}  # of queries: tuples for one replica in a micro-batch at most
         self._took_in: dict[str, _TakenIn] = {}  # the latest of every source that Spark reads itself
 
     def log(self, stream: str) -> StreamLog:
@@ -499,15 +501,21 @@ class RunningApp:
         """
         work_s = sum(busiest_s(stage) for stage in stages)
         fixed_s = max(took_s - work_s, 0.0)
-        if not tuples or work_s < fixed_s:  # too little to tell
+        if not tuples or not work_s:
             return
         most_s = max(_OF_OBJECTIVE * self._objective_s, _OF_FIXED * fixed_s)
         first = query.chains[0].name
         shared = len({one.executor for one in stages[0]})
         each = max(round(tuples / shared * most_s / work_s), 1)
-        known = self._each.get(first)
-        if known is None or abs(each - known) > _ANOTHER * known:
-            self._each[first] = each
+        known = intake_in(self._intake(first)).each  # also what an earlier driver left
+        if work_s < fixed_s:
+            # Too little to set a limit, but maybe one is the reason: after a hiccup it can be a single tuple,
+            # and then no micro-batch would ever have enough to tell. So it is loosened, step by step.
+            changes = known is not None and each > known
+            each = min(each, 2 * (known or 0))
+        else:
+            changes = known is None or abs(each - known) > _ANOTHER * known
+        if changes:
             self._change_intake(first, lambda intake: replace(intake, each=each))
 
     def _write(self, stream: str, files: Sequence[LogFile], epoch: int) -> None:

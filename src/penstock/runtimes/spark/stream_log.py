@@ -10,6 +10,7 @@ of whoever reads, so batches are read in order and none twice.
 """
 
 import json
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -138,6 +139,17 @@ class StreamLog:
         parquet.write_table(parquet.read_table(self.data_file(last.files[0].name)).slice(0, tuples), file)
         return file
 
+    def export(self, folder: Path) -> int:
+        """Bring the files of all batches, and no others, to a folder, in order; returns how many tuples."""
+        folder.mkdir(parents=True, exist_ok=True)
+        batches = self.batches(0, self.end())
+        for batch in batches:
+            for file in batch.files:
+                target = folder / f"{batch.number:09d}-{file.name}"
+                if not target.exists():  # a run that went on after a stop has brought some before
+                    _link(self.data_file(file.name), target)
+        return sum(batch.tuples for batch in batches)
+
     def passed(self, consumer: str, number: int) -> None:
         """Batches below `number` are no longer needed by this consumer."""
         write_whole(self._mark(consumer), json.dumps({"needs": number}))
@@ -175,3 +187,11 @@ class StreamLog:
 
     def _mark(self, consumer: str) -> Path:
         return self.root / "consumers" / f"{consumer}.json"
+
+
+def _link(file: Path, target: Path) -> None:
+    """Files never change, so they need not be there twice; some file systems have no links."""
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        shutil.copyfile(file, target)

@@ -136,11 +136,12 @@ class App:
     sinks: dict[str, str] = field(default_factory=dict)  # name -> operator whose results it takes
     readers: dict[str, Reader] = field(default_factory=dict)  # of sources that Spark reads itself
     writers: dict[str, list[Writer]] = field(default_factory=dict)  # operator -> who takes its results
+    kept: dict[str, str] = field(default_factory=dict)  # those of the sinks that have no writer
 
     def __init__(self, name: str, *, objective: Objective) -> None:
         self.name, self.objective = name, objective
         self.sources, self.operators, self.sinks = {}, {}, {}
-        self.readers, self.writers = {}, {}
+        self.readers, self.writers, self.kept = {}, {}, {}
 
     def source(self, name: str, *, schema: str | None = None, reader: Reader | None = None) -> StreamOf:
         """Where tuples enter.
@@ -207,7 +208,9 @@ class App:
         if results.name not in self.operators:
             raise InputError(f"sink '{name}': '{results.name}' is not an operator of this application")
         self.sinks[name] = results.name
-        if writer is not None:
+        if writer is None:
+            self.kept[name] = results.name
+        else:
             self.writers.setdefault(results.name, []).append(writer)
 
     def chains(self) -> tuple[Chain, ...]:
