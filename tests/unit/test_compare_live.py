@@ -60,6 +60,12 @@ def test_static_replicas_carry_a_load_at_three_quarters() -> None:
     assert static_replicas(graph, 200.0) == {"lookup": 6, "score": 2, "slow": 8, "quick": 1}
 
 
+def test_static_replicas_are_for_what_reaches_an_operator() -> None:
+    passes_a_tenth = Operator(name="filter", service_time_s=0.001, selectivity=0.1)
+    behind = Operator(name="behind", service_time_s=0.030, max_replicas=10)
+    assert static_replicas(pipeline("p", passes_a_tenth, behind), 100.0) == {"filter": 1, "behind": 1}
+
+
 def test_static_runs_have_the_replicas_of_the_peak_and_of_the_mean(tmp_path: Path) -> None:
     found = runs("static-mean", "static-peak", out=tmp_path)
     graph = application_entry("lookups").checked_live_graph(8)

@@ -18,6 +18,7 @@ from penstock.live.fixed_replicas import STATIC_UTILISATION
 from penstock.live.run import LiveRun
 from penstock.live.settings import INTERVAL_S, LiveSettings, controller_for
 from penstock.live.side_by_side import DYNAMIC_ALLOCATION, STATIC_MEAN, STATIC_PEAK
+from penstock.perf.traffic import visits
 from penstock.reconfigure.method import Method
 
 
@@ -78,12 +79,12 @@ def _run_of(
 
 
 def static_replicas(graph: Application, rate: float) -> dict[str, int]:
-    """Replicas that carry this load with some room, from known service times."""
+    """Replicas that carry this load of a source with some room, from known service times."""
+    reached = visits(graph)
+    busy = {one.name: rate * reached[one.name] * one.service_time_s for one in graph.operators}
     return {
-        operator.name: min(
-            max(ceil(rate * operator.service_time_s / STATIC_UTILISATION), 1), operator.max_replicas
-        )
-        for operator in graph.operators
+        one.name: min(max(ceil(busy[one.name] / STATIC_UTILISATION), 1), one.max_replicas)
+        for one in graph.operators
     }
 
 
