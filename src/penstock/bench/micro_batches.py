@@ -38,7 +38,7 @@ _APPLICATION = "lookups"
 JUDGED = "lookup"  # its first operator: 50 tuples/s fill a replica
 _MOST_REPLICAS = 4
 _INTERVAL_S = 3.0
-LARGEST_ERROR_PCT = 30.0  # as much as the margin that `objective` keeps for what it does not know
+LARGEST_ERROR_PCT = 30.0  # a replica or two, where ten are needed
 
 # Replicas -> tuples/s, one load after the other: .2, .4 and .7 of what they can take.
 _RUNS = {1: (10.0, 20.0, 35.0), 2: (20.0, 40.0, 70.0), 4: (40.0, 80.0, 140.0)}

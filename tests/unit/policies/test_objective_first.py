@@ -21,6 +21,7 @@ TRUTH = MicroBatches(fixed_s=0.4, tuple_s=0.01)
 
 
 def policy(bound_s: float, **parameters: float) -> ObjectiveFirst:
+    """With a margin of three tenths, which the numbers below are worked out for."""
     spec = OneOperator(
         operator_policy=Manager("objective"),
         infrastructure="A:1",
@@ -30,7 +31,7 @@ def policy(bound_s: float, **parameters: float) -> ObjectiveFirst:
     )
     rates = np.full(10, 50.0)
     made: ObjectiveFirst = entry(Level.OPERATOR, "objective").build(
-        operator_of(spec, rates, rates, 1), parameters
+        operator_of(spec, rates, rates, 1), {"margin": 0.3, **parameters}
     )
     return made
 

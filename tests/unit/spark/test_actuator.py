@@ -46,6 +46,7 @@ class World:
     working: set[str] = field(default_factory=set)  # executors that have had tuples
     queries: set[str] = field(default_factory=lambda: {CHAIN})
     parts: int = 0
+    expected: bool = False
     done: list[str] = field(default_factory=list)
 
     def checkpoint(self, chain: str) -> Path:
@@ -53,6 +54,9 @@ class World:
 
     def share_among(self, chain: str, replicas: int) -> None:
         self.parts = replicas
+
+    def expect_replicas(self, chain: str, expected: bool) -> None:
+        self.expected = expected
 
     def served(self, chain: str, executor: str) -> bool:
         return executor in self.working
@@ -133,11 +137,13 @@ def test_what_a_replica_took_is_known_when_it_works(started: Started) -> None:
     started.world.comes("count-2")
     started.poll(6.0)
     assert started.actuator.ready_s(CHAIN) is None
+    assert started.world.expected
     fewer = ScaleIn(operator=CHAIN, target=Replicas((1,)), nodes=(), score=1.0, reason="")
     started.actuator.apply(Verdict((fewer,)))
     started.world.working.add("count-2")
     started.poll(8.0)
     assert started.actuator.ready_s(CHAIN) == 8.0
+    assert not started.world.expected
     assert [record.outcome for record in started.ended] == [Ending.REFUSED, Ending.DONE]
 
 

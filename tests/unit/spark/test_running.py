@@ -123,18 +123,21 @@ def test_a_stage_takes_as_long_as_its_busiest_executor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("took_s", "each"),
+    ("took_s", "growing", "each"),
     [
-        (1.5, 75),  # works 1 s on 50 tuples a replica, and may for 6 / 4 s
-        (1.9, 90),  # .9 s besides: it may for twice that
-        (5.0, None),  # nearly all of it besides: it tells nothing
+        (1.5, False, 150),  # works 1 s on 50 tuples a replica, and may for 6 / 2 s
+        (1.5, True, 75),  # and for 6 / 4 s while replicas come
+        (1.9, True, 90),  # .9 s besides: it may for twice that
+        (5.0, False, None),  # nearly all of it besides: it tells nothing
     ],
 )
-def test_micro_batches_are_kept_short(tmp_path: Path, took_s: float, each: int | None) -> None:
+def test_micro_batches_are_kept_short(tmp_path: Path, took_s: float, growing: bool, each: int | None) -> None:
     app = App("one", objective=Objective(response_time_s=6))
     app.sink("sink", app.operator("first", lambda frame: frame, app.source("source", schema="x long")))
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
     running = RunningApp(app, spark, tmp_path)
+    running.expect_replicas("first", True)
+    running.expect_replicas("first", growing)
     running._limit(running.plan["first"], [[task("a", 1.0), task("b", 0.9)]], 100, took_s)
     assert intake_in(tmp_path / "intake" / "first.json").each == each
 
@@ -152,7 +155,7 @@ def test_a_limit_that_a_hiccup_left_is_loosened_until_it_is_no_hindrance(
 ) -> None:
     """20 ms a tuple, .15 s besides, batches of 5 tuples in the log, and 10 tuples come every half second."""
     running, intake = limited(tmp_path), tmp_path / "intake" / "first.json"
-    running._limit(running.plan["first"], [[task("a", 10.0)]], 10, 10.15)
+    running._limit(running.plan["first"], [[task("a", 20.0)]], 10, 20.15)
     assert intake_in(intake).each == 1
     if restarted:
         running = limited(tmp_path)
@@ -163,14 +166,14 @@ def test_a_limit_that_a_hiccup_left_is_loosened_until_it_is_no_hindrance(
         tuples = 5 * log.end_of(0, 100, tuples=intake_in(intake).each or 10**6)
         running._limit(running.plan["first"], [[task("a", 0.02 * tuples)]], tuples, 0.15 + 0.02 * tuples)
         took.append(tuples)
-    assert took == [5, 5, 5, 5, 15, 60, 60, 60]  # a quarter of the objective is 62 tuples: no more than that
+    assert took == [5, 5, 5, 5, 15, 125, 125, 125]  # half the objective is 125 tuples: no more than that
 
 
 def test_few_tuples_set_no_limit_and_do_not_lift_one_that_leaves_them_room(tmp_path: Path) -> None:
     running, intake = limited(tmp_path), tmp_path / "intake" / "first.json"
     running._limit(running.plan["first"], [[task("a", 2.0)]], 100, 2.15)
     known = intake_in(intake).each
-    assert known == 62
+    assert known == 125
     for _ in range(5):
         running._limit(running.plan["first"], [[task("a", 0.1)]], 5, 0.25)
     assert intake_in(intake).each == known

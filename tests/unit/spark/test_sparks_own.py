@@ -34,6 +34,8 @@ class Running:
     def share_among(self, chain: str, replicas: int) -> None:
         self.parts[chain] = replicas
 
+    def expect_replicas(self, chain: str, expected: bool) -> None: ...
+
     def served(self, chain: str, executor: str) -> bool:
         return True
 

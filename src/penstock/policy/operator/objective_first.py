@@ -66,7 +66,7 @@ class ObjectiveFirst:
             at_least=0,
             below=1,
         ),
-    ] = 0.3
+    ] = 0.2
     drain_s: Annotated[
         float, Param("seconds within which a backlog is to be gone; the bound, if that is longer", above=0)
     ] = 5.0

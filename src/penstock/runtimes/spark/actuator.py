@@ -184,6 +184,7 @@ class SparkActuator:
                 self._happened(name, event)
             self._happened(name, Elapsed(at_s=self._now()))
             self._share(name, hands)
+            self._running.expect_replicas(name, not isinstance(hands.state, Settled | Stranded))
 
     def stop(self) -> None:
         for threads in (*(hands.slow for hands in self._hands.values()), self._releasing):

@@ -49,7 +49,8 @@ SINK = ".sink"  # it keeps everything, so it is never past anything; no operator
 _TRIAL = "trial-"
 _GROUPS = 4  # of tuples that came between two micro-batches of a source
 _TRIED = 10  # tuples for an executor that has never had any
-_OF_OBJECTIVE = 0.25  # of the response time: what a micro-batch may work on tuples
+_OF_OBJECTIVE = 0.5  # of the response time: what a micro-batch may work on tuples
+_WHILE_GROWING = 0.25  # of it, while replicas come: they have no part in one that has begun
 _OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
 _ANOTHER = 0.2  # share by which a limit has to differ to be written down
 
@@ -148,6 +149,7 @@ class RunningApp:
         self._served: dict[str, set[str]] = {name: set() for name in self.chains}
         self._parts: dict[str, int] = {}  # of chains that are worked on batch by batch
         self._objective_s = min(app.objective.for_path(path) for path in app.graph().paths)
+        self._growing: set[str] = set()  # chains with replicas that have not worked yet
         self._took_in: dict[str, _TakenIn] = {}  # the latest of every source that Spark reads itself
 
     def log(self, stream: str) -> StreamLog:
@@ -161,6 +163,10 @@ class RunningApp:
         self._parts[chain] = replicas
         if chain == self.query_of[chain].chains[0].name:
             self._change_intake(chain, lambda intake: replace(intake, parts=replicas))
+
+    def expect_replicas(self, chain: str, expected: bool) -> None:
+        """Whether some are on their way, or have come and not worked yet."""
+        (self._growing.add if expected else self._growing.discard)(chain)
 
     def summon(self, within_s: float, check: Callable[[], None] = lambda: None) -> None:
         """Give every chain's executors a first task, as many as share its work: Spark starts none before
@@ -496,14 +502,16 @@ class RunningApp:
     ) -> None:
         """How much the next micro-batches take at most, from how long this one worked.
 
-        New replicas have no part in a micro-batch that has begun: where much has to be worked off, one
-        with all of it would keep them waiting.
+        Where much has to be worked off, one with all of it would keep everything behind it waiting, and
+        replicas that come; many with little of it each would spend their time on beginning and ending.
         """
         work_s = sum(busiest_s(stage) for stage in stages)
         fixed_s = max(took_s - work_s, 0.0)
         if not tuples or not work_s:
             return
-        most_s = max(_OF_OBJECTIVE * self._objective_s, _OF_FIXED * fixed_s)
+        growing = any(chain.name in self._growing for chain in query.chains)
+        share = _WHILE_GROWING if growing else _OF_OBJECTIVE
+        most_s = max(share * self._objective_s, _OF_FIXED * fixed_s)
         first = query.chains[0].name
         shared = len({one.executor for one in stages[0]})
         each = max(round(tuples / shared * most_s / work_s), 1)
