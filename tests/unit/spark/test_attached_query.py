@@ -231,9 +231,31 @@ def test_the_work_of_batches_before_it_was_attached_is_not_counted(clock: Clock,
     assert look(monitor, clock).service_time_s == 2.0 / 20
 
 
+@pytest.mark.parametrize("seen_before", [20, 0])
+def test_what_tasks_take_whatever_is_in_them_is_no_time_of_a_tuple(
+    clock: Clock, works: dict[str, Work], seen_before: int
+) -> None:
+    query, sizes = Query("a"), (40, 80, 120, 160)
+
+    def finish(number: int) -> float:
+        rows = sizes[number % len(sizes)]
+        query.finish(began_s=number, took_s=1, rows=rows)
+        return 0.3 + 0.02 * rows
+
+    before = {number: finish(number) for number in range(seen_before)}
+    works["a"] = Work(sum(before.values()), 8, 1, before)
+    monitor = watching(query)  # and it looks back
+    for number in range(seen_before, 20):
+        worked = finish(number)
+        works["a"] = Work(worked, 8, 1, {number: worked})
+        look(monitor, clock, 1.0)
+    works["a"] = Work(finish(20), 8, 1)
+    assert look(monitor, clock, 1.0).service_time_s == pytest.approx(0.02)
+
+
 def test_work_is_that_of_the_batches_whose_rows_are_known() -> None:
     jobs = Jobs({1: 0, 2: 1, 3: 2, 4: 3, 5: None, 6: 4})
-    assert work(jobs.session, "a", after_job=1, first=2, last=3) == Work(3.0, 4, 5)
+    assert work(jobs.session, "a", after_job=1, first=2, last=3) == Work(3.0, 4, 5, {2: 1.0, 3: 1.0})
     assert last_job(jobs.session, "a", batch=2) == 5  # it may be of any batch
     del jobs.batches[5]
     assert last_job(jobs.session, "a", batch=2) == 3
@@ -242,7 +264,7 @@ def test_work_is_that_of_the_batches_whose_rows_are_known() -> None:
 
 def test_jobs_and_stages_that_spark_did_not_keep_do_not_end_the_controller() -> None:
     jobs = Jobs({1: 0, 2: 0, 3: 0}, gone={2, 3, 5}, gone_jobs={3})
-    assert work(jobs.session, "a", after_job=-1, first=0, last=0) == Work(1.0, 4, 2)
+    assert work(jobs.session, "a", after_job=-1, first=0, last=0) == Work(1.0, 4, 2, {0: 1.0})
     assert last_job(jobs.session, "a", batch=0) == 2
 
 

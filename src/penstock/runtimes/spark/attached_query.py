@@ -5,12 +5,14 @@ work and what waits for them add up, and the slowest of them is the one whose re
 """
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.perf.overhead import overhead_s
 from penstock.runtimes.spark.attached_executors import OPERATOR, ExecutorActuator
 from penstock.runtimes.spark.measures import (
     Waits,
@@ -22,11 +24,14 @@ from penstock.runtimes.spark.measures import (
     with_overload,
 )
 from penstock.runtimes.spark.progress import Reported, reported
-from penstock.runtimes.spark.query_work import last_job, work
+from penstock.runtimes.spark.query_work import Work, last_job, work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+_BATCHES = 50  # the latest, that tell what a batch's tasks take whatever is in them
 
 
 class _Seen(NamedTuple):
@@ -37,7 +42,7 @@ class _Seen(NamedTuple):
     batches_s: tuple[float, ...]  # how long those batches took
     rate: float | None  # tuples/s
     behind: float | None  # tuples that wait beyond the batch that runs
-    busy_s: float  # in tasks
+    busy_s: float  # in tasks, on tuples
     tasks: int  # that its widest stage can run at the same time; 0: no batch has ended yet
 
     @property
@@ -60,7 +65,10 @@ class _Watched:
         self._idle = False  # at the last look
         self._measured_s = time.time()
         # Rows count from now on, so work does too: all that was done before would be far too much for them.
-        self._last_job = last_job(spark, str(query.runId), batch=self.last.batch) if self.last else -1
+        self._last_job = self._job_of(self.last.batch) if self.last else -1
+        self._sizes: deque[tuple[float, float]] = deque(maxlen=_BATCHES)  # (tuples, seconds in tasks)
+        self._overhead_s = 0.0  # of a batch's tasks, whatever is in them
+        self._look_back()
         self._tasks = 0
         self._behind = self.last.behind if self.last else None
         self.trigger_s = trigger_s(query)
@@ -86,15 +94,11 @@ class _Watched:
             self._since_s = max(self._since_s or 0.0, now_s - interval_s)
         busy_s = 0.0
         if done:
-            worked = work(
-                self._spark,
-                str(self.query.runId),
-                after_job=self._last_job,
-                first=done[0].batch,
-                last=done[-1].batch,
-            )
-            busy_s, self._last_job = worked.busy_s, worked.last_job
-            if any(one.rows for one in done):  # an empty batch is no measure
+            worked = self._work(done, after_job=self._last_job)
+            self._last_job = worked.last_job
+            filled = sum(1 for one in done if one.rows)
+            busy_s = max(worked.busy_s - filled * self._overhead_s, 0.0)
+            if filled:  # an empty batch is no measure
                 self._tasks = worked.tasks or self._tasks
         return _Seen(
             measured_s=self._measured_s,
@@ -105,6 +109,30 @@ class _Watched:
             busy_s=busy_s,
             tasks=self._tasks,
         )
+
+    def _look_back(self) -> None:
+        """At the latest batches before it was attached to: they may tell more than those to come."""
+        before = [reported(one) for one in self.query.recentProgress[-_BATCHES:]]
+        if before:
+            self._work(before, after_job=self._job_of(before[0].batch - 1))
+
+    def _work(self, done: Sequence[Reported], *, after_job: int) -> Work:
+        worked = work(
+            self._spark,
+            str(self.query.runId),
+            after_job=after_job,
+            first=done[0].batch,
+            last=done[-1].batch,
+        )
+        known = ((one.rows, worked.by_batch[one.batch]) for one in done if one.batch in worked.by_batch)
+        self._sizes.extend((rows, busy_s) for rows, busy_s in known if rows)
+        # Once known it stays so while batches are all alike.
+        told_s = overhead_s(self._sizes)
+        self._overhead_s = self._overhead_s if told_s is None else told_s
+        return worked
+
+    def _job_of(self, batch: int) -> int:
+        return last_job(self._spark, str(self.query.runId), batch=batch)
 
     def _is_idle(self) -> bool:
         return bool(self.query.isActive and not self.query.status["isDataAvailable"])

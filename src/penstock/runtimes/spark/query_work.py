@@ -1,7 +1,9 @@
 """What the micro-batches of a query took in tasks, by Spark's own account of its jobs and stages."""
 
 import re
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py4j.protocol import Py4JError
@@ -19,6 +21,7 @@ class Work(NamedTuple):
     busy_s: float  # in tasks, one after another
     tasks: int  # that can run at the same time: of the widest stage that does a good part of the work
     last_job: int  # that is counted in
+    by_batch: Mapping[int, float] = MappingProxyType({})  # batch -> seconds in its tasks, where jobs say it
 
 
 def work(spark: "SparkSession", run_id: str, *, after_job: int, first: int, last: int) -> Work:
@@ -27,6 +30,7 @@ def work(spark: "SparkSession", run_id: str, *, after_job: int, first: int, last
     A job whose description is the user's own does not say its batch: it counts where it is found.
     """
     store, last_job, stages = _store(spark), after_job, list[tuple[float, int]]()
+    by_batch: defaultdict[int, float] = defaultdict(float)
     for job in sorted(spark.sparkContext.statusTracker().getJobIdsForGroup(run_id)):
         if job <= after_job or (data := _kept(store.job, job)) is None:
             continue
@@ -38,8 +42,11 @@ def work(spark: "SparkSession", run_id: str, *, after_job: int, first: int, last
             continue
         for index in range(ids.size()):
             if (stage := _kept(store.lastStageAttempt, ids.apply(index))) is not None:
-                stages.append((float(stage.executorRunTime()) / 1000, int(stage.numCompleteTasks())))
-    return worked(stages, last_job)
+                seconds, tasks = float(stage.executorRunTime()) / 1000, int(stage.numCompleteTasks())
+                stages.append((seconds, tasks))
+                if number is not None:
+                    by_batch[number] += seconds
+    return worked(stages, last_job)._replace(by_batch=dict(by_batch))
 
 
 def last_job(spark: "SparkSession", run_id: str, *, batch: int) -> int:
