@@ -10,10 +10,13 @@ pytestmark = pytest.mark.spark
 
 MODULE = """
 from penstock import App, Objective
+from pyspark.sql import functions as F
+
+PARTS = "timestamp timestamp, parts array<struct<x: long, at: timestamp>>"  # as Spark's own sources have them
 
 
 def doubled(frame):
-    return frame.mapInArrow(_double, "value long, twice long")
+    return frame.mapInArrow(_double, f"value long, twice long, {PARTS}")
 
 
 def _double(batches):
@@ -21,11 +24,14 @@ def _double(batches):
 
     for batch in batches:
         values = batch.column("value")
-        yield type(batch).from_arrays([values, pc.multiply(values, 2)], names=["value", "twice"])
+        columns = [values, pc.multiply(values, 2), batch.column("timestamp"), batch.column("parts")]
+        yield type(batch).from_arrays(columns, names=["value", "twice", "timestamp", "parts"])
 
 
 def rate(spark):
-    return spark.readStream.format("rate").option("rowsPerSecond", 40).load().select("value")
+    numbers = spark.readStream.format("rate").option("rowsPerSecond", 40).load()
+    part = F.struct(F.col("value").alias("x"), F.col("timestamp").alias("at"))
+    return numbers.withColumn("parts", F.array(part))
 
 
 app = App("mine", objective=Objective(response_time_s=6))
@@ -47,6 +53,7 @@ def test_it_is_read_by_spark_and_written_by_its_own_writer(tmp_path: Path) -> No
     assert values == list(range(len(values)))  # every number once
     assert len(values) > 100  # of 1,900 at the most: a slow machine has to start executors first
     assert all(row["twice"] == 2 * row["value"] for row in rows)
+    assert all(row["parts"] == [{"x": row["value"], "at": row["timestamp"]}] for row in rows)
     assert "writers put them" in ran.stdout
     kept = parquet.read_table(tmp_path / "run" / "results" / "kept").column("value").to_pylist()
     # Every number once, though the writer was past them; the last batch it had may not have been published.

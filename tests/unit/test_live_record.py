@@ -1,12 +1,19 @@
 """What is left of a live run: figures that leave nothing out."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import MagicMock
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.live.record import Interval, Summary, host_full_pct, row, summary
+from penstock.live.run import LiveRun
+from penstock.live.settings import LiveSettings, controller_for
 from penstock.reports.live_summary import verdict
+from penstock.runtimes.spark.topology import App
 
 
 def of(
@@ -92,3 +99,25 @@ def test_the_verdict_says_in_one_sentence_that_the_host_was_full_unless_that_was
     )
     assert said({"a": 0.5}) == kept
     assert "full" not in said({"a": 1.0}, *[{"a": 0.5}] * 19)
+
+
+def test_the_verdict_says_which_queries_failed_and_why() -> None:
+    failed = replace(of(done=[], unfinished=[]), failures=("query 'a' failed 3 times, last: no disk",))
+    assert verdict(failed, 5.0, {}) == "nothing was measured. Query 'a' failed 3 times, last: no disk."
+
+
+def test_a_query_that_fails_is_told_at_once_and_in_the_summary(tmp_path: Path) -> None:
+    app = App("one", objective=Objective(response_time_s=6))
+    app.sink("sink", app.operator("first", lambda frame: frame, app.source("source", schema="x long")))
+    told: list[str] = []
+    live = LiveRun(app, controller_for(app), LiveSettings(out=tmp_path), lambda feeds: MagicMock())
+    live.on_problem = told.append
+    running, cluster, actuator = MagicMock(), MagicMock(), MagicMock(stranded={}, restating=())
+    cluster.revive.return_value = None
+    for _ in range(2):
+        running.failed.return_value = {"first": "no disk"}
+        live._look_after(running, cluster, actuator, MagicMock())
+        running.failed.return_value = {}
+        live._look_after(running, cluster, actuator, MagicMock())
+    assert told == ["query 'first' failed: no disk; it is started again"] * 2
+    assert live._summary(1.0).failures == ("query 'first' failed 2 times, last: no disk",)

@@ -55,7 +55,7 @@ def watched(live: "LiveRun", *, stoppable: bool = False) -> "Summary":
         else:
             screen.err.print(line(interval, live.began_s), soft_wrap=True)
 
-    live.on_interval = shown
+    live.on_interval, live.on_problem = shown, screen.complain
     try:
         if not screen.err.is_terminal:
             live.on_status = screen.err.print

@@ -44,6 +44,7 @@ class Summary:
     downtime_pct: float  # of the time, any query stopped for a reconfiguration
     replica_changes: int  # from one interval to the next, of an operator's replicas, whoever changed them
     host_full_pct: float | None = None  # of intervals, no CPU left on any host that replicas ran on
+    failures: tuple[str, ...] = ()  # of queries that were started again: how often each failed, and why last
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -62,6 +63,7 @@ def summary(
     node_types: Sequence[NodeType],
     began_s: float,
     seconds: float,
+    failures: Sequence[str] = (),
 ) -> Summary:
     """`response_times` has (response time, tuples) of everything that left the application.
 
@@ -104,6 +106,7 @@ def summary(
             for before, one in zip(first.seen.operators, second.seen.operators, strict=True)
         ),
         host_full_pct=host_full_pct(intervals),
+        failures=tuple(failures),
     )
 
 

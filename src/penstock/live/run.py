@@ -63,12 +63,14 @@ class LiveRun:
     feeder_of: FeederOf
     on_interval: Callable[[Interval], None] = lambda interval: None
     on_status: Callable[[str], None] = lambda text: None
+    on_problem: Callable[[str], None] = lambda text: None  # the run goes on
     intervals: list[Interval] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     response_times: list[tuple[float, int]] = field(default_factory=list)
     unfinished: list[tuple[float, int]] = field(default_factory=list)  # at the end
     stopping: threading.Event = field(default_factory=threading.Event)
     began_s: float = field(default_factory=time.time)  # when everything was up
+    failures: dict[str, tuple[int, str]] = field(default_factory=dict)  # query -> how often, and why last
     _restarts: Restarts = field(default_factory=Restarts)
 
     def __post_init__(self) -> None:
@@ -287,7 +289,10 @@ class LiveRun:
         failed = {name: why for name, why in running.failed().items() if name not in changing}
         now_s = time.monotonic()
         for name in self._restarts.failed(failed, now_s):
-            journal.append(Noted(at_s=time.time(), text=f"query '{name}' failed: {failed[name]}"))
+            text = f"query '{name}' failed: {failed[name]}"
+            journal.append(Noted(at_s=time.time(), text=text))
+            self.failures[name] = self.failures.get(name, (0, ""))[0] + 1, failed[name]
+            self.on_problem(f"{text}; it is started again")
             if self._restarts.failures[name] > _RESTARTS:
                 raise RunError(
                     f"query '{name}' failed {self._restarts.failures[name]} times, last: {failed[name]}"
@@ -309,4 +314,12 @@ class LiveRun:
             node_types=self.controller.node_types,
             began_s=self.began_s,
             seconds=seconds,
+            failures=[
+                f"query '{name}' failed {times(count)}, last: {why}"
+                for name, (count, why) in self.failures.items()
+            ],
         )
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

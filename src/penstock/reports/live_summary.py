@@ -29,18 +29,21 @@ class Ran(Protocol):
 def verdict(summary: "Summary", objective_s: float, fixed: "Mapping[str, Fixed]") -> str:
     """In one sentence: whether the objective was kept, and what that cost beside static peak.
 
-    And in another, where the hosts were full: that more replicas could not help.
+    And in others, where the hosts were full: that more replicas could not help; and where queries failed.
     """
     late, which = _late(summary)
+    failed = "".join(f" {one[0].upper()}{one[1:]}." for one in summary.failures)
     if late is None:
-        return "nothing was measured"
+        return f"nothing was measured.{failed}" if failed else "nothing was measured"
     peak = fixed.get("static peak")
     cost = ""
     if peak is not None and peak.replica_seconds > 0:
         share = 100 * summary.replica_seconds / peak.replica_seconds
         cost = f", at {share:.0f} % of the replica-seconds of static peak"
     begins = "Missed its objective: kept" if missed(summary) else "Kept"
-    return f"{begins} {100 - late:.0f} % of {which} inside {objective_s:g} s{cost}.{_full_host(summary)}"
+    return (
+        f"{begins} {100 - late:.0f} % of {which} inside {objective_s:g} s{cost}.{_full_host(summary)}{failed}"
+    )
 
 
 def missed(summary: "Summary") -> bool:

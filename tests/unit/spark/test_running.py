@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.sql.types import ArrayType, LongType, StructField, StructType, TimestampType
 
 from penstock.domain.objective import Objective
 from penstock.runtimes.spark.cluster import ClusterError
-from penstock.runtimes.spark.log_source import Intake, LogReader, intake_in
+from penstock.runtimes.spark.log_source import Intake, LogReader, Slices, intake_in
 from penstock.runtimes.spark.running import MONITOR, WRITER, RunningApp, busiest_s
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
 from penstock.runtimes.spark.taps import TaskReport
@@ -95,7 +96,7 @@ def reader(tmp_path: Path, intake: Intake) -> LogReader:
         log.publish(epoch=epoch, files=[LogFile(name="f", tuples=10)], published_at_s=0.0, origins=())
     file = tmp_path / "intake.json"
     file.write_text(json.dumps(asdict(intake)))
-    return LogReader(log, consumer="me", intake=file, chunk=1000)
+    return LogReader(log, consumer="me", intake=file, chunk=1000, schema=StructType())
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,34 @@ def reader(tmp_path: Path, intake: Intake) -> LogReader:
 def test_a_micro_batch_takes_what_it_may(tmp_path: Path, intake: Intake, end: int) -> None:
     nothing: Any = None
     assert reader(tmp_path, intake).latestOffset({"batch": 1}, nothing)["batch"] == end
+
+
+def test_tuples_are_read_as_the_very_types_spark_wants(tmp_path: Path) -> None:
+    """At any depth: times that operators have written in the session's zone, and what cannot be null."""
+    import pyarrow as pa
+    from pyarrow import parquet
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    zone = pa.timestamp("us", tz="Europe/Rome")
+    part = pa.struct([pa.field("at", zone, nullable=False), pa.field("n", pa.int64())])
+    written = pa.schema(
+        [pa.field("parts", pa.list_(pa.field("element", part, nullable=False))), pa.field("at", zone, False)]
+    )
+    rows = [{"parts": [{"at": 1_000_000, "n": 3}], "at": 2_000_000}]
+    parquet.write_table(pa.Table.from_pylist(rows, schema=written), tmp_path / "f.parquet")
+    inner = StructType([StructField("at", TimestampType(), nullable=False), StructField("n", LongType())])
+    schema = StructType(
+        [
+            StructField("at", TimestampType(), nullable=False),
+            StructField("parts", ArrayType(inner, containsNull=False)),
+        ]
+    )
+    log = StreamLog(tmp_path / "stream").create()
+    one = LogReader(log, consumer="me", intake=tmp_path / "none", chunk=10, schema=schema)
+    (batch,) = one.read(Slices(((str(tmp_path / "f.parquet"), 0, 1),)))
+    assert batch.schema.equals(to_arrow_schema(schema, timezone="UTC"))
+    (row,) = batch.to_pylist()
+    assert (row["at"].timestamp(), row["parts"][0]["at"].timestamp()) == (2.0, 1.0)
 
 
 def task(executor: str, busy_s: float) -> TaskReport:

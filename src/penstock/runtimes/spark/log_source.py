@@ -56,6 +56,7 @@ class LogSource(DataSource):
             consumer=self.options["consumer"],
             intake=Path(self.options["intake"]),
             chunk=int(self.options.get("chunk", "1000")),
+            schema=schema,
         )
 
 
@@ -78,8 +79,11 @@ def tuples_in(path: str, first: int = 0, tuples: int = sys.maxsize) -> "Table":
 class LogReader(DataSourceStreamReader):
     """Reads every batch once, in order; says when one is no longer needed."""
 
-    def __init__(self, log: StreamLog, *, consumer: str, intake: Path, chunk: int) -> None:
+    def __init__(
+        self, log: StreamLog, *, consumer: str, intake: Path, chunk: int, schema: "StructType"
+    ) -> None:
         self._log, self._consumer, self._intake, self._chunk = log, consumer, intake, chunk
+        self._schema = schema
 
     @override
     def initialOffset(self) -> dict[str, Any]:
@@ -108,8 +112,14 @@ class LogReader(DataSourceStreamReader):
 
     @override
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        # Spark wants the very types of its schema, at any depth: what may be null and what may not, and times
+        # in UTC, where operators have written them in the time zone of the session.
+        wanted = to_arrow_schema(self._schema, timezone="UTC")
         for path, first, tuples in partition.value:
-            yield from tuples_in(path, first, tuples).to_batches(max_chunksize=self._chunk)
+            table = tuples_in(path, first, tuples).select(wanted.names).cast(wanted)
+            yield from table.to_batches(max_chunksize=self._chunk)
 
     @override
     def commit(self, end: dict[str, Any]) -> None:
