@@ -7,6 +7,7 @@ kept as `Refused` with a sentence that has the numbers in it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import NamedTuple
 
 from penstock.control.safety_settings import READINGS, SafetySettings
@@ -276,6 +277,26 @@ def full_host(request: Request, view: View) -> Veto | None:
     )
 
 
+def little_cpu_left(request: Request, view: View) -> Veto | None:
+    """No more replicas at once that may compute than the CPU that is left can hold; one, to find out."""
+    hosts, limit = view.memory.hosts, view.settings.full_host
+    if limit == 0 or not hosts or not isinstance(request, ScaleOut) or not _adds(request, view):
+        return None
+    if view.track.waits:
+        return None
+    means = [fmean(one.share for one in readings[-READINGS:]) for readings in hosts.values()]
+    here, coming, busy = view.one.replicas.total, sum(view.one.coming or ()), sum(means)
+    # What others use there counts as theirs: so they may come more slowly than they could, not faster.
+    room = 1 if busy == 0 else max(int(sum(max(limit - one, 0.0) for one in means) * here / busy), 1)
+    if request.target.total <= here + room:
+        return None
+    return Veto(
+        reason=f"{here} replicas that may compute, and the CPU {100 * busy / len(means):.0f} % busy: "
+        f"room for {room} more",
+        instead=_towards(request, view.one.replicas, here + room) if coming < room else None,
+    )
+
+
 def _known(settings: SafetySettings, readings: Sequence[HostReading]) -> bool:
     """Well enough. A host elsewhere is heard of when tasks end there, which may be seldom."""
     for_s = readings[-1].at_s - readings[0].at_s
@@ -433,6 +454,7 @@ GUARDS: tuple[Guard, ...] = (
     catching_up,
     hot_key,
     full_host,
+    little_cpu_left,
     futile,
     hasty_scale_in,
     over_budget,

@@ -7,6 +7,7 @@ shrinks, whether the replicas that were added have helped, and how full the host
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isnan
+from statistics import median
 from typing import Any
 
 from penstock.control.orders import Lift, Order, Override, Pause, Resume
@@ -72,8 +73,11 @@ class Track:
 
     @property
     def waits(self) -> bool:
-        """Whether it is known to wait for others, not for the CPU, most of the time it works."""
-        return bool(self.computing) and _mean(self.computing) < _COMPUTES
+        """Whether it is known to wait for others, not for the CPU, most of the time it works.
+
+        By the median: while replicas come and go, a reading may be far too low.
+        """
+        return bool(self.computing) and median(self.computing) < _COMPUTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -425,6 +425,46 @@ def test_an_operator_that_waits_for_others_gets_replicas_on_a_full_host_too() ->
     assert "is full" in on_hosts(*full, computing=0.5)
 
 
+def computing_on(
+    load: float, *, computing: float | None = 0.9, coming: tuple[int, ...] | None = None, hosts: int = 1
+) -> tuple[int | None, str]:
+    """How many of ten replicas that two ask for are granted on hosts as busy as this, and what is said."""
+    here = one(5.0, 2, computing=computing)._replace(coming=coming)
+    loads = {f"h{number}": load for number in range(hosts)}
+    made = Chain(FULL_HOST).round(app(5.0, here, host_loads=loads), {"count": (10,)})
+    granted = made.granted[0].target.total if made.granted and isinstance(made.granted[0], ScaleOut) else None
+    return granted, made.vetoes[0].reason if made.vetoes else ""
+
+
+def test_of_replicas_that_compute_come_as_many_as_the_cpu_can_hold() -> None:
+    """Two take a quarter of the CPU: the .7 that are left of .95 are room for 5 more."""
+    assert computing_on(0.25) == (
+        7,
+        "2 replicas that may compute, and the CPU 25 % busy: room for 5 more",
+    )
+    assert computing_on(0.25, hosts=2)[0] == 7, "each takes an eighth of two hosts"
+    assert computing_on(0.9)[0] == 3, "one, to find out"
+    assert computing_on(0.0)[0] == 3
+
+
+def test_those_on_their_way_are_among_them() -> None:
+    assert computing_on(0.25, coming=(2,))[0] == 7
+    assert computing_on(0.25, coming=(5,))[0] is None
+
+
+def test_those_that_wait_come_at_once() -> None:
+    assert computing_on(0.9, computing=0.2) == (10, "")
+    assert computing_on(0.9, computing=None)[0] == 3, "they may well compute"
+
+
+def test_one_low_reading_does_not_make_it_wait() -> None:
+    chain = Chain(FULL_HOST)
+    for at_s, computing in ((5.0, 0.9), (10.0, 0.9), (15.0, 0.05)):
+        seen = app(at_s, one(at_s, 2, computing=computing), host_loads={"a": 1.0})
+        made = chain.round(seen, {"count": (3,)} if at_s == 15.0 else None)
+    assert "is full" in made.vetoes[0].reason
+
+
 def test_on_a_full_host_replicas_may_go_and_types_be_exchanged() -> None:
     slow_and_fast = (*ONE_TYPE, NodeType(name="fast", speedup=2.0, price=2.0))
     chain = Chain(FULL_HOST, slow_and_fast)
