@@ -332,3 +332,30 @@ def test_the_fixed_part_of_many_batches_is_that_of_most_of_them() -> None:
     assert fixed_part_s([Batch(10, 1, 0.1)], 0.02) == 0.0, "faster than its tuples: no fixed part, not less"
     with pytest.raises(InputError, match="none were measured"):
         fixed_part_s([], 0.02)
+
+
+def test_what_tasks_take_is_shared_by_replicas_and_asks_for_them() -> None:
+    """200 tasks of 30 ms a batch: T(k) = (.3 + 6 / k) / (1 - .2 / k), 1.5 T is 11.8, 5.5 and 3.7 s."""
+    known = Calibration()
+    for replicas in (1, 2, 1, 2):
+        seconds = (0.3 + 6.0 / replicas) / (1 - 0.2 / replicas)
+        batch = Batch(40 * seconds, replicas, seconds)
+        known = known.seen(batch, kept=0.9, tuple_s=0.005, shared_s=6.0)
+    model = known.model()
+    assert model is not None
+    assert (model.fixed_s, model.tuple_s, model.shared_s) == pytest.approx((0.3, 0.005, 6.0))
+    assert model.response_time_s(40.0, 1.0) == pytest.approx(1.5 * 6.3 / 0.8)
+    assert model.replicas_for(40.0, 4.0, most=8) == 3
+
+
+def test_what_tasks_take_can_become_known_and_unknown() -> None:
+    batch = Batch(100.0, 1.0, 2.8)
+    known = Calibration().seen(batch, kept=0.9, tuple_s=0.023)
+    told = known.seen(batch, kept=0.9, tuple_s=0.02, shared_s=0.3).model()
+    assert told is not None
+    assert (told.tuple_s, told.shared_s) == (0.02, 0.3)
+    again = (
+        known.seen(batch, kept=0.9, tuple_s=0.02, shared_s=0.3).seen(batch, kept=0.9, tuple_s=0.023).model()
+    )
+    assert again is not None
+    assert (again.tuple_s, again.shared_s) == (0.023, 0.0)

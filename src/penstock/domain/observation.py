@@ -28,6 +28,7 @@ class OperatorObservation(NamedTuple):
     utilisation_by_replica: tuple[float, ...] | None = None
     batch_s: float | None = None  # mean duration of the micro-batches that ended, where there are any
     batch_tuples: float | None = None  # mean number of tuples in them
+    batch_tasks_s: float | None = None  # time in tasks of one, whatever is in it, which replicas share
     batch_replicas: float | None = None  # mean number of replicas that shared one: not those just come
     trigger_s: float | None = None  # one begins this long after the one before it, at the earliest
     useful_replicas: int | None = None  # more have nothing to do: there are no more tasks to share

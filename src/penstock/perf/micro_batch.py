@@ -51,21 +51,26 @@ class MicroBatches:
 
     fixed_s: float  # a
     tuple_s: float  # b, on a replica of speed 1
+    shared_s: float = 0.0  # of a batch, whatever is in it, but shared by the replicas: what tasks take
     trigger_s: float = 0.0  # a batch begins this long after the one before it, at the earliest
 
     def __post_init__(self) -> None:
-        for name in ("fixed_s", "tuple_s", "trigger_s"):
+        for name in ("fixed_s", "tuple_s", "shared_s", "trigger_s"):
             value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
                 raise InputError(f"micro-batches: {name}={value}; it must be finite and not negative")
 
     def batch_s(self, rate: float, speed: float) -> float:
         """How long batches take under a steady load; infinite where they never settle."""
-        return settled_batch_s(self.fixed_s, self.tuple_s, self.trigger_s, rate, speed)
+        return settled_batch_s(self.empty_s(speed), self.tuple_s, self.trigger_s, rate, speed)
 
     def response_time_s(self, rate: float, speed: float) -> float:
         """From a tuple's arrival to the end of its batch, on average."""
-        return settled_response_s(self.fixed_s, self.tuple_s, self.trigger_s, rate, speed)
+        return settled_response_s(self.empty_s(speed), self.tuple_s, self.trigger_s, rate, speed)
+
+    def empty_s(self, speed: float) -> float:
+        """What a batch takes whatever is in it."""
+        return self.fixed_s + (self.shared_s / speed if speed > 0 else 0.0)
 
     def replicas_for(
         self,
@@ -88,7 +93,7 @@ class MicroBatches:
         kept free. A bound that no number of replicas can keep is that of `attainable_s`.
         """
         load = rate + (backlog / drain_s if backlog > 0 else 0.0)
-        within_s = attainable_s(bound_s, self.response_time_s(0.0, speed))
+        within_s = attainable_s(bound_s, self.response_time_s(0.0, most * speed))
         for replicas in range(1, most + 1):
             total = replicas * speed
             calm = self.response_time_s(rate, total) <= within_s and (
@@ -107,7 +112,7 @@ class MicroBatches:
         while past_s < lasts_s:
             period_s = max(batch_s, self.trigger_s)
             past_s += period_s
-            last_s, batch_s = batch_s, self.fixed_s + self.tuple_s * rate * period_s / speed
+            last_s, batch_s = batch_s, self.empty_s(speed) + self.tuple_s * rate * period_s / speed
             if max(batch_s, self.trigger_s) / 2 + batch_s > within_s:
                 return False
             if batch_s <= last_s:  # it has settled
@@ -139,23 +144,35 @@ class Calibration(NamedTuple):
     work_seconds: float = 0.0
     tuple_s: float | None = None
     fixed_s: float | None = None
+    shared_s: float = 0.0
 
     def seen(
-        self, batch: Batch, *, kept: float, tuple_s: float | None = None, disturbed: bool = False
+        self,
+        batch: Batch,
+        *,
+        kept: float,
+        tuple_s: float | None = None,
+        shared_s: float | None = None,
+        disturbed: bool = False,
     ) -> "Calibration":
         """With one batch more; of what was known before, the share `kept` still counts.
 
-        `tuple_s` is the time per tuple as measured in this batch's tasks, on a replica of speed 1. A batch
-        that something `disturbed`, such as a replica that starts beside it, may have taken longer for that.
+        `tuple_s` is the time per tuple as measured in this batch's tasks, on a replica of speed 1, and
+        `shared_s` what they take whatever is in them: where that is known, the time per tuple is without it,
+        and taken as it is. A batch that something `disturbed`, such as a replica that starts beside it, may
+        have taken longer for that.
         """
         work = batch.tuples / batch.speed
         least_s, fixed_s = self.tuple_s, self.fixed_s
-        if tuple_s is not None:
+        tasks_s = self.shared_s if tuple_s is None else shared_s or 0.0
+        if tuple_s is not None and (shared_s is not None or self.shared_s > 0):
+            least_s = tuple_s  # or known no longer: with what tasks take, it begins anew
+        elif tuple_s is not None:
             # A batch that is nearly all fixed part says little of how long its few tuples take.
             tells = tuple_s * work > _TELLS * max(batch.seconds - tuple_s * work, 0.0)
             least_s = tuple_s if least_s is None else min(tuple_s, least_s * (_SLOWER if tells else 1.0))
         if least_s is not None:
-            sample_s = max(batch.seconds - least_s * work, 0.0)
+            sample_s = max(batch.seconds - least_s * work - tasks_s / batch.speed, 0.0)
             if not (disturbed and fixed_s is not None and sample_s > fixed_s):
                 fixed_s = _moved(fixed_s, sample_s)
         return Calibration(
@@ -166,6 +183,7 @@ class Calibration(NamedTuple):
             kept * self.work_seconds + work * batch.seconds,
             least_s,
             fixed_s,
+            tasks_s,
         )
 
     def model(self, *, trigger_s: float = 0.0) -> MicroBatches | None:
@@ -175,7 +193,9 @@ class Calibration(NamedTuple):
         it, all counts as per tuple, which asks for more replicas rather than for fewer.
         """
         if self.tuple_s is not None and self.fixed_s is not None:
-            return MicroBatches(fixed_s=self.fixed_s, tuple_s=self.tuple_s, trigger_s=trigger_s)
+            return MicroBatches(
+                fixed_s=self.fixed_s, tuple_s=self.tuple_s, shared_s=self.shared_s, trigger_s=trigger_s
+            )
         if self.weight == 0:
             return None
         work, seconds = self.work / self.weight, self.seconds / self.weight

@@ -186,6 +186,7 @@ class Jobs:
     batches: dict[int, int | None]  # by job; None: the user has described it
     gone: set[int] = field(default_factory=set)  # stages
     gone_jobs: set[int] = field(default_factory=set)
+    worked_s: dict[int, float] = field(default_factory=dict)  # by job; one second unless it stands here
 
     @property
     def session(self) -> Any:
@@ -209,7 +210,7 @@ class Jobs:
         if number in self.gone:
             raise Py4JError(f": java.util.NoSuchElementException: No stage with id {number}")
         stage, works = MagicMock(), number % 2 == 0
-        stage.executorRunTime.return_value = 1000 if works else 0
+        stage.executorRunTime.return_value = 1000 * self.worked_s.get(number // 2, 1) if works else 0
         stage.numCompleteTasks.return_value = 4 if works else 0
         return stage
 
@@ -231,26 +232,64 @@ def test_the_work_of_batches_before_it_was_attached_is_not_counted(clock: Clock,
     assert look(monitor, clock).service_time_s == 2.0 / 20
 
 
+def working(jobs: Jobs, query: Query, rows: int, worked_s: float) -> None:
+    """A batch ends, of one job."""
+    number = query.batches
+    jobs.batches[number], jobs.worked_s[number] = number, worked_s
+    query.finish(began_s=number, took_s=1, rows=rows)
+
+
+def attached(jobs: Jobs, query: Query) -> QueryMonitor:
+    queries: list[Any] = [query]
+    return QueryMonitor(ExecutorActuator(jobs.session), queries, slots=1)
+
+
 @pytest.mark.parametrize("seen_before", [20, 0])
-def test_what_tasks_take_whatever_is_in_them_is_no_time_of_a_tuple(
-    clock: Clock, works: dict[str, Work], seen_before: int
-) -> None:
-    query, sizes = Query("a"), (40, 80, 120, 160)
+def test_what_tasks_take_whatever_is_in_them_is_no_time_of_a_tuple(clock: Clock, seen_before: int) -> None:
+    jobs, query, sizes = Jobs({}), Query("a"), (40, 80, 120, 160)
+    monitor = None if seen_before else attached(jobs, query)
+    for number in range(21):
+        if number == seen_before:
+            monitor = monitor or attached(jobs, query)  # and it looks back
+        working(jobs, query, sizes[number % 4], 0.3 + 0.02 * sizes[number % 4])
+        if monitor is not None:
+            seen = look(monitor, clock, 1.0)
+    assert seen.service_time_s == pytest.approx(0.02)
+    assert seen.batch_tasks_s == pytest.approx(0.3)
 
-    def finish(number: int) -> float:
-        rows = sizes[number % len(sizes)]
-        query.finish(began_s=number, took_s=1, rows=rows)
-        return 0.3 + 0.02 * rows
 
-    before = {number: finish(number) for number in range(seen_before)}
-    works["a"] = Work(sum(before.values()), 8, 1, before)
-    monitor = watching(query)  # and it looks back
-    for number in range(seen_before, 20):
-        worked = finish(number)
-        works["a"] = Work(worked, 8, 1, {number: worked})
+def test_it_is_known_through_a_lull_and_told_anew_when_it_is_otherwise(clock: Clock) -> None:
+    jobs, query, sizes = Jobs({}), Query("a"), (40, 80, 120, 160)
+    monitor = attached(jobs, query)
+    for number in range(20):
+        working(jobs, query, sizes[number % 4], 0.3 + 0.02 * sizes[number % 4])
         look(monitor, clock, 1.0)
-    works["a"] = Work(finish(20), 8, 1)
-    assert look(monitor, clock, 1.0).service_time_s == pytest.approx(0.02)
+    for number in range(60):
+        working(jobs, query, 1, 0.29 if number % 2 else 0.33)
+        assert look(monitor, clock, 1.0).service_time_s == pytest.approx(0.02)
+    for _ in range(60):
+        working(jobs, query, 100, 6.0)
+        seen = look(monitor, clock, 1.0)
+    assert seen.service_time_s == pytest.approx((6.0 - 0.31) / 99, rel=0.02)
+
+
+def test_what_no_batch_is_like_any_more_is_forgotten(clock: Clock) -> None:
+    jobs, query = Jobs({}), Query("a")
+    for number in range(30):  # while it was slow
+        working(jobs, query, 50 + 50 * (number % 3), 8.0 + 0.08 * (number % 3) * 50)
+    monitor = attached(jobs, query)
+    for _ in range(50):
+        working(jobs, query, 100, 2.0)
+        seen = look(monitor, clock, 1.0)
+    assert (seen.service_time_s, seen.batch_tasks_s) == (0.02, None)
+
+
+def test_a_batch_without_rows_is_no_work_on_tuples(clock: Clock) -> None:
+    jobs, query = Jobs({}), Query("a")
+    monitor = attached(jobs, query)
+    working(jobs, query, 100, 2.0)
+    working(jobs, query, 0, 5.0)
+    assert look(monitor, clock, 2.0).service_time_s == 2.0 / 100
 
 
 def test_work_is_that_of_the_batches_whose_rows_are_known() -> None:

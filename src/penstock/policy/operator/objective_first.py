@@ -141,15 +141,19 @@ class ObjectiveFirst:
         each = self._speed(seen.replicas) / seen.replicas.total
         shared = seen.batch_replicas if is_measured(seen.batch_replicas, finite=True) else 0.0
         batch = Batch(seen.batch_tuples, each * (shared or seen.replicas.total), seen.batch_s)
-        tuple_s = None
+        tuple_s = shared_s = None
         if is_measured(seen.service_time_s, finite=True):
             tuple_s = seen.service_time_s * each  # on a replica of speed 1
+        if is_measured(seen.batch_tasks_s, finite=True):
+            shared_s = seen.batch_tasks_s * each
         grown = memory.grown
         if sum(seen.coming or ()) or seen.replicas.total > grown.replicas:
             grown = Grown(seen.replicas.total, seen.at_s)
         grown = grown._replace(replicas=seen.replicas.total)
         disturbed = seen.at_s - grown.at_s <= self._comes_within_s(seen)
-        batches = memory.batches.seen(batch, kept=self.kept, tuple_s=tuple_s, disturbed=disturbed)
+        batches = memory.batches.seen(
+            batch, kept=self.kept, tuple_s=tuple_s, shared_s=shared_s, disturbed=disturbed
+        )
         return ObjectiveMemory(batches, rates, grown)
 
     def _growing(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> float:

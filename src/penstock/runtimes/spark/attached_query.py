@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.perf.overhead import overhead_s
+from penstock.perf.overhead import TaskTime, told
 from penstock.runtimes.spark.attached_executors import OPERATOR, ExecutorActuator
 from penstock.runtimes.spark.measures import (
     Waits,
@@ -42,7 +42,8 @@ class _Seen(NamedTuple):
     batches_s: tuple[float, ...]  # how long those batches took
     rate: float | None  # tuples/s
     behind: float | None  # tuples that wait beyond the batch that runs
-    busy_s: float  # in tasks, on tuples
+    busy_s: float  # in tasks
+    task_time: TaskTime | None  # where batches have told it
     tasks: int  # that its widest stage can run at the same time; 0: no batch has ended yet
 
     @property
@@ -67,7 +68,7 @@ class _Watched:
         # Rows count from now on, so work does too: all that was done before would be far too much for them.
         self._last_job = self._job_of(self.last.batch) if self.last else -1
         self._sizes: deque[tuple[float, float]] = deque(maxlen=_BATCHES)  # (tuples, seconds in tasks)
-        self._overhead_s = 0.0  # of a batch's tasks, whatever is in them
+        self._task_time: TaskTime | None = None
         self._look_back()
         self._tasks = 0
         self._behind = self.last.behind if self.last else None
@@ -96,9 +97,10 @@ class _Watched:
         if done:
             worked = self._work(done, after_job=self._last_job)
             self._last_job = worked.last_job
-            filled = sum(1 for one in done if one.rows)
-            busy_s = max(worked.busy_s - filled * self._overhead_s, 0.0)
-            if filled:  # an empty batch is no measure
+            # An empty batch is no measure, and what it took was no work on tuples.
+            empty = [one.batch for one in done if not one.rows]
+            busy_s = worked.busy_s - sum(worked.by_batch.get(batch, 0.0) for batch in empty)
+            if len(empty) < len(done):
                 self._tasks = worked.tasks or self._tasks
         return _Seen(
             measured_s=self._measured_s,
@@ -107,6 +109,7 @@ class _Watched:
             rate=rate,
             behind=self._behind,
             busy_s=busy_s,
+            task_time=self._task_time,
             tasks=self._tasks,
         )
 
@@ -124,11 +127,15 @@ class _Watched:
             first=done[0].batch,
             last=done[-1].batch,
         )
-        known = ((one.rows, worked.by_batch[one.batch]) for one in done if one.batch in worked.by_batch)
-        self._sizes.extend((rows, busy_s) for rows, busy_s in known if rows)
-        # Once known it stays so while batches are all alike.
-        told_s = overhead_s(self._sizes)
-        self._overhead_s = self._overhead_s if told_s is None else told_s
+        self._sizes.extend(
+            (one.rows, worked.by_batch[one.batch])
+            for one in done
+            if one.rows and one.batch in worked.by_batch
+        )
+        known = self._task_time
+        # Once told it stays so while batches are all alike, and as long as they are as it says.
+        stays = known if known is not None and known.fits(self._sizes) else None
+        self._task_time = told(self._sizes) or stays
         return worked
 
     def _job_of(self, batch: int) -> int:
@@ -223,6 +230,7 @@ class QueryMonitor:
             utilisation_by_replica=loads,
             batch_s=mean_of(slowest.batches_s),
             batch_tuples=_tuples_in_a_batch(slowest, rate),
+            batch_tasks_s=self._tasks_s(seen, slowest),
             trigger_s=max((one.trigger_s for one in active), default=None),
             ready_s=self._actuator.ready_s,
             useful_replicas=self._useful(seen),
@@ -249,8 +257,18 @@ class QueryMonitor:
         return [one for one in waiting if one is not None]
 
     def _service_s(self, seen: Sequence[_Seen]) -> float | None:
-        tuples, busy_s = sum(one.tuples for one in seen), sum(one.busy_s for one in seen)
+        """Of a tuple, by what all batches have told, or else by all the time that tasks took now."""
+        tuples = sum(one.tuples for one in seen)
+        busy_s = sum(
+            one.busy_s if one.task_time is None else one.task_time.tuple_s * one.tuples for one in seen
+        )
         return busy_s / self._slots / tuples if tuples and busy_s > 0 else None
+
+    def _tasks_s(self, seen: Sequence[_Seen], slowest: _Seen) -> float | None:
+        """What tasks take whatever is in them, of all queries, while one batch of the slowest lasts."""
+        batches = len(slowest.batches_s)
+        told_s = [one.task_time.batch_s * len(one.batches_s) for one in seen if one.task_time is not None]
+        return sum(told_s) / batches / self._slots if told_s and batches else None
 
     def _useful(self, seen: Sequence[_Seen]) -> int | None:
         """Queries run at the same time."""
