@@ -32,6 +32,7 @@ careful = st.builds(
     max_cost=st.sampled_from((None, 9.0)),
     excluded=st.sampled_from(((), (Window(start_s=100.0, end_s=200.0),))),
     full_host=st.sampled_from((0.0, 0.95)),
+    spare_cpu=st.booleans(),
 )
 
 

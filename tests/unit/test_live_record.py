@@ -10,7 +10,7 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.live.record import Interval, Summary, host_full_pct, row, summary
-from penstock.live.run import LiveRun
+from penstock.live.run import LiveRun, RunError
 from penstock.live.settings import LiveSettings, controller_for
 from penstock.reports.live_summary import verdict
 from penstock.runtimes.spark.topology import App
@@ -104,9 +104,12 @@ def test_the_verdict_says_in_one_sentence_that_the_host_was_full_unless_that_was
 def test_the_verdict_says_which_queries_failed_and_why() -> None:
     failed = replace(of(done=[], unfinished=[]), failures=("query 'a' failed 3 times, last: no disk",))
     assert verdict(failed, 5.0, {}) == "nothing was measured. Query 'a' failed 3 times, last: no disk."
+    stopped = replace(failed, failures=("query 'a' failed once: no disk.",))
+    assert verdict(stopped, 5.0, {}) == "nothing was measured. Query 'a' failed once: no disk."
 
 
-def test_a_query_that_fails_is_told_at_once_and_in_the_summary(tmp_path: Path) -> None:
+def failing(tmp_path: Path, often: int, why: str) -> tuple[LiveRun, list[str], RunError | None]:
+    """A run whose query fails so often, each time right after it was started; what is told, and its end."""
     app = App("one", objective=Objective(response_time_s=6))
     app.sink("sink", app.operator("first", lambda frame: frame, app.source("source", schema="x long")))
     told: list[str] = []
@@ -114,10 +117,32 @@ def test_a_query_that_fails_is_told_at_once_and_in_the_summary(tmp_path: Path) -
     live.on_problem = told.append
     running, cluster, actuator = MagicMock(), MagicMock(), MagicMock(stranded={}, restating=())
     cluster.revive.return_value = None
-    for _ in range(2):
-        running.failed.return_value = {"first": "no disk"}
-        live._look_after(running, cluster, actuator, MagicMock())
-        running.failed.return_value = {}
-        live._look_after(running, cluster, actuator, MagicMock())
-    assert told == ["query 'first' failed: no disk; it is started again"] * 2
-    assert live._summary(1.0).failures == ("query 'first' failed 2 times, last: no disk",)
+    try:
+        for _ in range(often):
+            running.failed.return_value = {"first": why}
+            live._look_after(running, cluster, actuator, MagicMock())
+            running.failed.return_value = {}
+            live._look_after(running, cluster, actuator, MagicMock())
+    except RunError as end:
+        return live, told, end
+    return live, told, None
+
+
+def test_a_query_that_fails_is_told_at_once_and_in_the_summary(tmp_path: Path) -> None:
+    live, told, end = failing(tmp_path, 2, "no disk.")
+    assert told == [
+        f"query 'first' failed: no disk; it is started again in {pause_s} s" for pause_s in (1, 2)
+    ]
+    assert live._summary(1.0).failures == ("query 'first' failed 2 times, last: no disk.",)
+    assert end is None
+
+
+def test_a_query_that_failed_once_has_no_last_time(tmp_path: Path) -> None:
+    live, _, _ = failing(tmp_path, 1, "no disk")
+    assert live._summary(1.0).failures == ("query 'first' failed once: no disk",)
+
+
+def test_of_the_failure_that_ends_the_run_nobody_says_that_the_query_is_started_again(tmp_path: Path) -> None:
+    _, told, end = failing(tmp_path, 9, "no disk")
+    assert [text.rpartition(" in ")[2] for text in told] == [f"{s} s" for s in (1, 2, 4, 8, 16, 32, 60)]
+    assert str(end) == "query 'first' failed 8 times, last: no disk"

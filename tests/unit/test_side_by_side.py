@@ -133,6 +133,17 @@ def test_a_host_that_was_full_is_mentioned_unless_that_was_seldom() -> None:
     assert remarks(5.0) == remarks(None) == ()
 
 
+def test_queries_that_failed_are_mentioned() -> None:
+    failures = ("query 'a' failed once: no disk.", "query 'b' failed 2 times, last: no memory")
+    one = replace(PEAK, summary=replace(PEAK.summary, failures=failures))
+    comparison = beside(one, cost=1.0)
+    assert comparison.remarks(one) == (
+        "query 'a' failed once: no disk",
+        "query 'b' failed 2 times, last: no memory",
+    )
+    assert cells(comparison, one)[-1].endswith("no disk; query 'b' failed 2 times, last: no memory")
+
+
 def test_nothing_is_claimed_of_what_did_not_run() -> None:
     assert len(beside(late_pct=1.0).findings()) == 1  # no static peak, no rivals
     assert beside().of_peak_pct(DS2) is None

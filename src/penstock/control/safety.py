@@ -280,21 +280,41 @@ def full_host(request: Request, view: View) -> Veto | None:
 def little_cpu_left(request: Request, view: View) -> Veto | None:
     """No more replicas at once that may compute than the CPU that is left can hold; one, to find out."""
     hosts, limit = view.memory.hosts, view.settings.full_host
-    if limit == 0 or not hosts or not isinstance(request, ScaleOut) or not _adds(request, view):
+    if not view.settings.spare_cpu or limit == 0 or not hosts or view.track.waits:
         return None
-    if view.track.waits:
+    if not isinstance(request, ScaleOut) or not _adds(request, view):
         return None
-    means = [fmean(one.share for one in readings[-READINGS:]) for readings in hosts.values()]
-    here, coming, busy = view.one.replicas.total, sum(view.one.coming or ()), sum(means)
-    # What others use there counts as theirs: so they may come more slowly than they could, not faster.
-    room = 1 if busy == 0 else max(int(sum(max(limit - one, 0.0) for one in means) * here / busy), 1)
+    here, coming = view.one.replicas.total, sum(view.one.coming or ())
+    shares = [_busy_since(view.track.changed_at_s, one, view.settings) for one in hosts.values()]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares):
+        room, found = 1, f"how busy the CPU is with {here} replicas that may compute is not known yet: "
+        found += "one more, to find out"
+    else:
+        busy, left = sum(known), sum(max(limit - one, 0.0) for one in known)
+        # What others use there counts as theirs: so they may come more slowly than they could, not faster.
+        room = 1 if busy == 0 else max(int(left * here / busy), 1)
+        found = f"{here} replicas that may compute, and the CPU {100 * busy / len(known):.0f} % busy: "
+        found += f"room for {room} more"
     if request.target.total <= here + room:
         return None
-    return Veto(
-        reason=f"{here} replicas that may compute, and the CPU {100 * busy / len(means):.0f} % busy: "
-        f"room for {room} more",
-        instead=_towards(request, view.one.replicas, here + room) if coming < room else None,
-    )
+    smaller = _towards(request, view.one.replicas, here + room) if coming < room else None
+    return Veto(reason=found, instead=smaller)
+
+
+def _busy_since(
+    changed_at_s: float, readings: Sequence[HostReading], settings: SafetySettings
+) -> float | None:
+    """How busy a host is with the replicas there are now; None where no reading is of them alone.
+
+    A mean of readings from before a change is far too low for more replicas: 2 that take a quarter of a host
+    were taken for room for 5, and the 7 at that same quarter for room for 19 more.
+    """
+    # Each reading begins where the one before ends.
+    begins = (readings[0].at_s - settings.interval_s, *(one.at_s for one in readings))
+    pairs = zip(begins, readings, strict=False)
+    shares = [one.share for began_s, one in pairs if began_s >= changed_at_s][-READINGS:]
+    return max(fmean(shares), shares[-1]) if shares else None
 
 
 def _known(settings: SafetySettings, readings: Sequence[HostReading]) -> bool:

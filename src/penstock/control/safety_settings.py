@@ -83,6 +83,9 @@ class SafetySettings:
     max_skew: float = 1.75  # busiest replica over the mean; above, it is a hot key
     busy: float = 0.8  # mean utilisation from which more replicas help in spite of a hot key
     full_host: float = FULL_HOST  # share of a host's CPU that is all of it
+    # No more replicas at once that may compute than the CPU left can hold. Off unless it is asked for: what
+    # was recorded before it was there replays as it was decided.
+    spare_cpu: bool = False
 
     def __post_init__(self) -> None:
         self._check_replicas()
@@ -163,4 +166,5 @@ UNGUARDED = SafetySettings(
     ineffective_hold_s=0.0,
     max_skew=0.0,
     full_host=0.0,
+    spare_cpu=False,
 )

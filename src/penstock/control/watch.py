@@ -7,7 +7,7 @@ shrinks, whether the replicas that were added have helped, and how full the host
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isnan
-from statistics import median
+from statistics import median_high
 from typing import Any
 
 from penstock.control.orders import Lift, Order, Override, Pause, Resume
@@ -75,9 +75,9 @@ class Track:
     def waits(self) -> bool:
         """Whether it is known to wait for others, not for the CPU, most of the time it works.
 
-        By the median: while replicas come and go, a reading may be far too low.
+        By the median, of two readings the higher: while replicas come and go, one may be far too low.
         """
-        return bool(self.computing) and median(self.computing) < _COMPUTES
+        return bool(self.computing) and median_high(self.computing) < _COMPUTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -288,15 +288,16 @@ class LiveRun:
         changing = actuator.restating
         failed = {name: why for name, why in running.failed().items() if name not in changing}
         now_s = time.monotonic()
-        for name in self._restarts.failed(failed, now_s):
-            text = f"query '{name}' failed: {failed[name]}"
-            journal.append(Noted(at_s=time.time(), text=text))
+        new = self._restarts.failed(failed, now_s)
+        for name in new:
+            journal.append(Noted(at_s=time.time(), text=f"query '{name}' failed: {failed[name]}"))
             self.failures[name] = self.failures.get(name, (0, ""))[0] + 1, failed[name]
-            self.on_problem(f"{text}; it is started again")
+        for name in new:
             if self._restarts.failures[name] > _RESTARTS:
-                raise RunError(
-                    f"query '{name}' failed {self._restarts.failures[name]} times, last: {failed[name]}"
-                )
+                raise RunError(_failed_often(name, self._restarts.failures[name], failed[name]))
+        for name in new:
+            why, pause_s = failed[name].removesuffix("."), self._restarts.due_in_s(name, now_s)
+            self.on_problem(f"query '{name}' failed: {why}; it is started again in {pause_s:.0f} s")
         for name in self._restarts.due(now_s):
             running.stop_chain(name)
             running.start_query(name)
@@ -314,12 +315,10 @@ class LiveRun:
             node_types=self.controller.node_types,
             began_s=self.began_s,
             seconds=seconds,
-            failures=[
-                f"query '{name}' failed {times(count)}, last: {why}"
-                for name, (count, why) in self.failures.items()
-            ],
+            failures=[_failed_often(name, count, why) for name, (count, why) in self.failures.items()],
         )
 
 
-def times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+def _failed_often(name: str, count: int, why: str) -> str:
+    often = "once" if count == 1 else f"{count} times, last"
+    return f"query '{name}' failed {often}: {why}"

@@ -139,6 +139,7 @@ def controller_for(
             max_replicas={one.name: one.max_replicas for one in graph.operators},
             max_cost=max_cost,
             max_nodes=max_nodes,
+            spare_cpu=True,
         ),
         seed=seed,
         advise=advise,

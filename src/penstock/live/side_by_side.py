@@ -107,6 +107,7 @@ class Comparison:
         full = one.summary.host_full_pct
         if full is not None and full > SELDOM_FULL_PCT:
             said.append(f"the host's CPU was full in {full:.0f} % of the intervals")
+        said += [failure.removesuffix(".") for failure in one.summary.failures]
         return tuple(said)
 
     def as_json(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def verdict(summary: "Summary", objective_s: float, fixed: "Mapping[str, Fixed]"
     And in others, where the hosts were full: that more replicas could not help; and where queries failed.
     """
     late, which = _late(summary)
-    failed = "".join(f" {one[0].upper()}{one[1:]}." for one in summary.failures)
+    failed = "".join(f" {one[0].upper()}{one[1:].removesuffix('.')}." for one in summary.failures)
     if late is None:
         return f"nothing was measured.{failed}" if failed else "nothing was measured"
     peak = fixed.get("static peak")

@@ -68,4 +68,5 @@ def test_the_safety_chain_of_a_live_run_knows_who_decides(
     spec = controller_for(form, policy=policy, application_policy=application_policy)
     assert spec.safety is not None
     assert spec.safety.anticipating is anticipating
+    assert spec.safety.spare_cpu, "which is off where a journal's header does not have it"
     assert decoded(encoded(Header(controller=spec))) == Header(controller=spec), "so that it replays"

@@ -1,6 +1,6 @@
 """Each guard by itself: what it stops, what it lets through, and the sentence it leaves."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, nan
 from typing import Any
 
@@ -425,43 +425,118 @@ def test_an_operator_that_waits_for_others_gets_replicas_on_a_full_host_too() ->
     assert "is full" in on_hosts(*full, computing=0.5)
 
 
-def computing_on(
-    load: float, *, computing: float | None = 0.9, coming: tuple[int, ...] | None = None, hosts: int = 1
+SPARE_CPU = replace(FULL_HOST, spare_cpu=True)
+
+
+def asked_on(
+    chain: Chain,
+    at_s: float,
+    now: int,
+    wanted: int,
+    loads: dict[str, float],
+    *,
+    computing: float | None = 0.9,
+    coming: tuple[int, ...] | None = None,
 ) -> tuple[int | None, str]:
-    """How many of ten replicas that two ask for are granted on hosts as busy as this, and what is said."""
-    here = one(5.0, 2, computing=computing)._replace(coming=coming)
-    loads = {f"h{number}": load for number in range(hosts)}
-    made = Chain(FULL_HOST).round(app(5.0, here, host_loads=loads), {"count": (10,)})
+    """How many replicas are granted on hosts as busy as this, and what is said."""
+    here = one(at_s, now, computing=computing, coming=coming)
+    made = chain.round(app(at_s, here, host_loads=loads), {"count": (wanted,)})
     granted = made.granted[0].target.total if made.granted and isinstance(made.granted[0], ScaleOut) else None
     return granted, made.vetoes[0].reason if made.vetoes else ""
 
 
+def computing_on(
+    *loads: float,
+    computing: float | None = 0.9,
+    coming: tuple[int, ...] | None = None,
+    hosts: int = 1,
+    settings: SafetySettings = SPARE_CPU,
+) -> tuple[int | None, str]:
+    """What two replicas that ask for ten are granted after intervals in which the hosts were as busy as this,
+    the first of them that in which they came."""
+    chain = Chain(settings)
+    for number, load in enumerate(loads, start=1):
+        last = number == len(loads)
+        said = asked_on(
+            chain,
+            5.0 * number,
+            2,
+            10 if last else 2,
+            {f"h{host}": load for host in range(hosts)},
+            computing=computing,
+            coming=coming if last else None,
+        )
+    return said
+
+
 def test_of_replicas_that_compute_come_as_many_as_the_cpu_can_hold() -> None:
     """Two take a quarter of the CPU: the .7 that are left of .95 are room for 5 more."""
-    assert computing_on(0.25) == (
+    assert computing_on(0.0, 0.25) == (
         7,
         "2 replicas that may compute, and the CPU 25 % busy: room for 5 more",
     )
-    assert computing_on(0.25, hosts=2)[0] == 7, "each takes an eighth of two hosts"
-    assert computing_on(0.9)[0] == 3, "one, to find out"
-    assert computing_on(0.0)[0] == 3
+    assert computing_on(0.0, 0.25, hosts=2)[0] == 7, "each takes an eighth of two hosts"
+    assert computing_on(0.0, 0.9)[0] == 3, "one, to find out"
+    assert computing_on(0.0, 0.0)[0] == 3
+
+
+def test_by_their_latest_readings_and_by_the_last_where_the_cpu_gets_busier() -> None:
+    assert computing_on(0.0, 0.3, 0.25, 0.2)[0] == 7, "by the mean"
+    assert computing_on(0.0, 0.1, 0.1, 0.25)[0] == 7, "by the last"
+    assert computing_on(0.0, 0.9, 0.25, 0.25, 0.25)[0] == 7, "by the latest three"
+
+
+def test_readings_from_before_a_change_say_nothing_of_those_there_now() -> None:
+    """Each takes an eighth of the host, and how busy it is with them is known an interval after they came."""
+    chain = Chain(SPARE_CPU)
+    unknown = "how busy the CPU is with {} replicas that may compute is not known yet: one more, to find out"
+    assert asked_on(chain, 5.0, 2, 20, {"a": 0.25}) == (3, unknown.format(2))
+    chain = Chain(SPARE_CPU)
+    assert asked_on(chain, 5.0, 2, 2, {"a": 0.25})[0] is None
+    assert asked_on(chain, 10.0, 2, 20, {"a": 0.25})[0] == 7
+    assert asked_on(chain, 15.0, 7, 20, {"a": 0.25}) == (8, unknown.format(7))
+    assert asked_on(chain, 20.0, 7, 20, {"a": 0.875}, coming=(1,)) == (
+        None,  # the one is on its way
+        "7 replicas that may compute, and the CPU 88 % busy: room for 1 more",
+    )
+
+
+def test_a_reading_that_came_early_is_one_since_the_change() -> None:
+    """Rounds are not quite even: it began where the one before ended."""
+    chain = Chain(SPARE_CPU)
+    for at_s in (5.0, 9.9):
+        said = asked_on(chain, at_s, 2, 2 if at_s == 5.0 else 10, {"a": 0.25})
+    assert said[0] == 7
+
+
+def test_where_a_host_has_no_reading_since_the_change_one_replica_comes() -> None:
+    chain = Chain(SPARE_CPU)
+    asked_on(chain, 5.0, 2, 2, {"a": 0.1, "b": 0.1})
+    assert asked_on(chain, 10.0, 2, 10, {"a": 0.1})[0] == 3
 
 
 def test_those_on_their_way_are_among_them() -> None:
-    assert computing_on(0.25, coming=(2,))[0] == 7
-    assert computing_on(0.25, coming=(5,))[0] is None
+    assert computing_on(0.0, 0.25, coming=(2,))[0] == 7
+    assert computing_on(0.0, 0.25, coming=(5,))[0] is None
 
 
 def test_those_that_wait_come_at_once() -> None:
-    assert computing_on(0.9, computing=0.2) == (10, "")
-    assert computing_on(0.9, computing=None)[0] == 3, "they may well compute"
+    assert computing_on(0.0, 0.9, computing=0.2) == (10, "")
+    assert computing_on(0.0, 0.9, computing=None)[0] == 3, "they may well compute"
 
 
-def test_one_low_reading_does_not_make_it_wait() -> None:
+def test_replicas_that_compute_come_at_once_where_nobody_asked_for_spare_cpu() -> None:
+    """As in journals recorded before there was such a guard."""
+    assert computing_on(0.0, 0.9, settings=FULL_HOST) == (10, "")
+    assert computing_on(0.0, 0.9, settings=replace(SPARE_CPU, full_host=0.0)) == (10, "")
+
+
+@pytest.mark.parametrize("readings", [(0.9, 0.9, 0.05), (0.9, 0.05)])
+def test_one_low_reading_does_not_make_it_wait(readings: tuple[float, ...]) -> None:
     chain = Chain(FULL_HOST)
-    for at_s, computing in ((5.0, 0.9), (10.0, 0.9), (15.0, 0.05)):
-        seen = app(at_s, one(at_s, 2, computing=computing), host_loads={"a": 1.0})
-        made = chain.round(seen, {"count": (3,)} if at_s == 15.0 else None)
+    for number, computing in enumerate((*[None] * (3 - len(readings)), *readings), start=1):
+        seen = app(5.0 * number, one(5.0 * number, 2, computing=computing), host_loads={"a": 1.0})
+        made = chain.round(seen, {"count": (3,)} if number == 3 else None)
     assert "is full" in made.vetoes[0].reason
 
 

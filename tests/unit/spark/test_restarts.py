@@ -6,11 +6,12 @@ from penstock.runtimes.spark.restarts import Restarts
 def pause_s(restarts: Restarts, at_s: float) -> float:
     """How long something that fails at this moment is down."""
     assert restarts.failed({"query"}, at_s) == ["query"]
-    later_s = at_s
+    said_s, later_s = restarts.due_in_s("query", at_s), at_s
     while not restarts.due(later_s):
         later_s += 0.5
         assert restarts.failed({"query"}, later_s) == [], "it is known by now"
-    return later_s - at_s
+    assert said_s == later_s - at_s
+    return said_s
 
 
 def test_each_pause_is_twice_the_one_before_up_to_a_minute() -> None:

@@ -5,8 +5,11 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.runtimes.spark.daemon import EXECUTOR_VARIABLE
+from penstock.runtimes.spark.log_source import LogReader, Slices, struct_of
+from penstock.runtimes.spark.stream_log import StreamLog
 from penstock.runtimes.spark.taps import STARTED, TRIED, let_go, marked, python_started, trial_tap, tried_tap
 
 COLD = frozenset({"7"})
@@ -48,13 +51,49 @@ def test_a_trial_is_for_the_cold_ones(tmp_path: Path, monkeypatch: pytest.Monkey
 
     rows = pyarrow.table({"x": [1, 2]})
     parquet.write_table(rows, tmp_path / "sample")
-    trial = trial_tap(str(tmp_path / "sample"), COLD, str(tmp_path))
+    schema = StructType([StructField("x", LongType())])
+    trial = trial_tap(str(tmp_path / "sample"), schema, COLD, str(tmp_path))
     monkeypatch.setenv(EXECUTOR_VARIABLE, "1")
     assert list(trial(iter(rows.to_batches()))) == []
     monkeypatch.setenv(EXECUTOR_VARIABLE, "7")
     tried = list(tried_tap(str(tmp_path))(trial(iter(rows.to_batches()))))
     assert tried[0].to_pylist()[0]["tuples"] == 2
     assert marked(tmp_path, TRIED) == {"7"}
+
+
+def test_a_trial_gets_its_tuples_as_they_are_read_from_the_stream(tmp_path: Path) -> None:
+    """Whoever feeds a stream may write its columns in another order, narrower or encoded, and others too."""
+    import pyarrow as pa
+    from pyarrow import parquet
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    written = pa.schema(
+        [
+            pa.field("name", pa.dictionary(pa.int32(), pa.string())),
+            pa.field("other", pa.int64()),
+            pa.field("second", pa.int32(), nullable=False),
+            pa.field("first", pa.int32()),
+        ]
+    )
+    row = {"name": "a", "other": 9, "second": 2, "first": 1}
+    file = tmp_path / "sample"
+    parquet.write_table(pa.Table.from_pylist([row], schema=written), file)
+    schema = StructType(
+        [
+            StructField("first", LongType()),
+            StructField("second", LongType()),
+            StructField("name", StringType()),
+        ]
+    )
+    any_one = pa.RecordBatch.from_pydict({"id": [0]})
+    (tried,) = trial_tap(str(file), struct_of(schema.json()), None, str(tmp_path))(iter([any_one]))
+    log = StreamLog(tmp_path / "stream")
+    reader = LogReader(log, consumer="me", intake=tmp_path / "none", chunk=10, schema=schema)
+    (read,) = reader.read(Slices(((str(file), 0, 1),)))
+    assert tried.schema.equals(read.schema)
+    assert tried.schema.equals(to_arrow_schema(schema, timezone="UTC"))
+    assert list(tried.to_pylist()[0].items()) == [("first", 1), ("second", 2), ("name", "a")]
+    assert read.to_pylist() == tried.to_pylist()
 
 
 def test_a_folder_that_is_gone_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from typing_extensions import override
 
+from penstock.domain.errors import InputError
 from penstock.runtimes.spark.partitions import shares
 from penstock.runtimes.spark.stream_log import StreamLog
 
@@ -67,13 +68,28 @@ def schema_of(given: str) -> "StructType | str":
     return StructType.fromJson(json.loads(given)) if given.startswith("{") else given
 
 
-def tuples_in(path: str, first: int = 0, tuples: int = sys.maxsize) -> "Table":
-    """A file of a stream, or a slice of it, as Spark takes it: it holds every column for one with nulls."""
-    import pyarrow
-    from pyarrow import parquet
+def struct_of(given: str) -> "StructType":
+    """The same, where there is a Spark session: Spark alone can read what an author wrote."""
+    from pyspark.sql.types import StructType
 
-    table = parquet.read_table(path).slice(first, tuples)
-    return table.cast(pyarrow.schema([column.with_nullable(True) for column in table.schema]))
+    schema = schema_of(given)
+    parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    if not isinstance(parsed, StructType):
+        raise InputError(f"schema '{given}': a stream has columns; give names and types, as in 'x long'")
+    return parsed
+
+
+def tuples_in(path: str, schema: "StructType", first: int = 0, tuples: int = sys.maxsize) -> "Table":
+    """A file of a stream, or a slice of it, with the columns of a schema, in the very types Spark wants.
+
+    At any depth: what may be null and what may not, and times in UTC, where operators have written them in
+    the time zone of the session. Whoever wrote it may have had other columns, in another order, or encoded.
+    """
+    from pyarrow import parquet
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    return parquet.read_table(path).slice(first, tuples).select(wanted.names).cast(wanted)
 
 
 class LogReader(DataSourceStreamReader):
@@ -112,13 +128,8 @@ class LogReader(DataSourceStreamReader):
 
     @override
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        # Spark wants the very types of its schema, at any depth: what may be null and what may not, and times
-        # in UTC, where operators have written them in the time zone of the session.
-        wanted = to_arrow_schema(self._schema, timezone="UTC")
         for path, first, tuples in partition.value:
-            table = tuples_in(path, first, tuples).select(wanted.names).cast(wanted)
+            table = tuples_in(path, self._schema, first, tuples)
             yield from table.to_batches(max_chunksize=self._chunk)
 
     @override

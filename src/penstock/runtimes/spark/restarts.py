@@ -24,6 +24,10 @@ class Restarts:
             self._due_s[name] = now_s + min(_FIRST_S * 2 ** (self.failures[name] - 1), _LONGEST_S)
         return new
 
+    def due_in_s(self, name: str, now_s: float) -> float:
+        """How long until one that is down is started again."""
+        return max(self._due_s[name] - now_s, 0.0)
+
     def due(self, now_s: float) -> list[str]:
         """Those that are to be started now."""
         due = [name for name, due_s in self._due_s.items() if due_s <= now_s]

@@ -24,6 +24,7 @@ from penstock.runtimes.spark.daemon import executor_id
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import Row
+    from pyspark.sql.types import StructType
 
 REPORT_SCHEMA = (
     f"file string, tuples long, executor string, began_s double, ended_s double, {host_load.SCHEMA}"
@@ -162,16 +163,17 @@ def entries(directory: Path) -> tuple[EntryReport, ...]:
     return tuple(EntryReport(**word) for word in _words(directory))
 
 
-def trial_tap(sample: str, cold: frozenset[str] | None, place: str) -> Tap:
-    """Gives the tuples of a file, whatever comes in, on these executors (None: on all); nothing on others,
-    which only wait until those have their tasks: else they would take all there are."""
+def trial_tap(sample: str, schema: "StructType", cold: frozenset[str] | None, place: str) -> Tap:
+    """Gives the tuples of a file, as they are read from a stream, whatever comes in, on these executors
+    (None: on all); nothing on others, which only wait until those have their tasks: else they would take
+    all there are."""
 
     def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         from penstock.runtimes.spark.log_source import tuples_in
 
         if cold is None or executor_id() in cold:
             for _ in batches:
-                yield from tuples_in(sample).to_batches()
+                yield from tuples_in(sample, schema).to_batches()
         elif not _are_free(place):
             _wait(place, lambda: _are_free(place), _LEFT_TO_THEM_S)
             time.sleep(_TAKEN_S)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.runtimes.spark.executors import executors
-from penstock.runtimes.spark.log_source import schema_of
+from penstock.runtimes.spark.log_source import struct_of
 from penstock.runtimes.spark.taps import (
     REPORT_SCHEMA,
     STARTED,
@@ -114,9 +114,10 @@ class WarmUp:
         apart.conf.set("spark.sql.shuffle.partitions", str(self.executors))
         frames = []
         for sample, schema in self.samples(self.place).values():
-            tap = trial_tap(str(sample), self.cold, str(self.place))
+            wanted = struct_of(schema)
+            tap = trial_tap(str(sample), wanted, self.cold, str(self.place))
             each = apart.range(0, self.executors, 1, self.executors)
-            frames.append(each.mapInArrow(tap, schema_of(schema), profile=self.profile))
+            frames.append(each.mapInArrow(tap, wanted, profile=self.profile))
         for operator in self.chain.operators:
             if operator.stateful:  # Spark has state in streams only
                 break
