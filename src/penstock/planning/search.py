@@ -1,0 +1,540 @@
+"""EDRP solved exactly: depth first along the streams, with the bounds of `bounds.py`.
+
+Operators get their deployments in order. The bound of a partial plan is what its operators and the streams
+between them take, and `least` of every operator below them. It weighs delays by a share per path: the
+longest of all paths takes at least as long as any mean of them, so every choice of shares gives a bound, and
+the shares are those of the paths that were longest in the best plans found so far.
+
+Few replicas are tried before many, short downtimes before long ones, so that a good plan is known early.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.compiled import Flags, Floats, Ints, compiled, compiled_allocating
+from penstock.planning.bounds import (
+    LEVELS,
+    TRACKED,
+    Least,
+    Measure,
+    Tree,
+    code_of,
+    delay_between,
+    least,
+    price_between,
+    replicas_on,
+    rough,
+)
+from penstock.planning.choices import Choices
+from penstock.planning.downtime import NOBODY
+from penstock.planning.problem import Problem
+
+GAP = 1e-9  # of the objective: what a plan may be better by and is not looked for
+_LITTLE = 1e-9
+
+
+class Graph(NamedTuple):
+    """Streams into every operator."""
+
+    origin: Ints  # [operator, number] -> operator
+    rate: Floats  # [operator, number]
+    count: Ints
+
+
+class Weights(NamedTuple):
+    """Of a second, of a unit of money and of a second of downtime in the objective, and their bounds."""
+
+    second: float
+    money: float
+    down: float
+    most_s: float
+    most_money: float
+
+
+class Rows(NamedTuple):
+    latency_s: Floats
+    cost: Floats
+    downtime_s: Floats
+
+
+class State(NamedTuple):
+    """A search that can be left and gone on with: what was chosen, and what is still to be tried."""
+
+    chosen: Ints  # by depth
+    room: Floats  # by host
+    arrives_s: Floats  # by operator: the longest way to its end
+    weighed: Floats  # by depth: of the operators down to it
+    money: Floats
+    down_s: Floats
+    tried: Ints  # by depth: how many candidates
+    found: Ints  # by depth: how many there are
+    candidate: Ints  # [depth, number] -> row
+    bound: Floats  # [depth, number]
+    depth: Ints  # one number
+    best: Floats  # objective, response time, money, downtime
+    plan: Ints
+
+
+class Bound(NamedTuple):
+    """A measure and its bounds."""
+
+    measure: Measure
+    store: Least
+
+
+@compiled_allocating
+def _rest(tree: Tree, bound: Bound, state: State, depth: int) -> float:
+    """At the least, of all operators after this one that have their hosts, those below them included."""
+    total = 0.0
+    for j in range(depth + 1, tree.above.size):
+        p = tree.above[j]
+        if p == NOBODY:
+            row = bound.store.order[tree.first[j]] if bound.store.ends[j] > 0 else NOBODY
+            one = bound.store.rough[row] if row != NOBODY else np.inf
+        elif p <= depth:
+            above = state.chosen[p]
+            one = least(tree, bound.measure, bound.store, j, above, code_of(tree, above, state.room))
+        else:
+            continue
+        total += one
+        if total == np.inf:
+            break
+    return total
+
+
+@compiled_allocating
+def _longest_s(tree: Tree, bound: Bound, state: State, depth: int) -> float:
+    """At the least, the longest way to any sink."""
+    longest = 0.0
+    for j in range(depth + 1):
+        longest = max(longest, state.arrives_s[j])
+    for j in range(depth + 1, tree.above.size):
+        p = tree.above[j]
+        if p == NOBODY:
+            row = bound.store.order[tree.first[j]] if bound.store.ends[j] > 0 else NOBODY
+            one = bound.store.rough[row] if row != NOBODY else np.inf
+        elif p <= depth:
+            above = state.chosen[p]
+            one = state.arrives_s[p] + least(
+                tree, bound.measure, bound.store, j, above, code_of(tree, above, state.room)
+            )
+        else:
+            continue
+        longest = max(longest, one)
+    return longest
+
+
+@compiled
+def _place(tree: Tree, state: State, depth: int, row: int, sign: float) -> None:
+    """Take the room of a deployment, or give it back."""
+    for place in range(tree.sizes[row]):
+        state.room[tree.members[row, place]] -= sign * tree.demand[depth]
+
+
+@compiled
+def _fits(tree: Tree, state: State, depth: int, row: int) -> bool:
+    for place in range(tree.sizes[row]):
+        host = tree.members[row, place]
+        if replicas_on(tree, row, host) * tree.demand[depth] > state.room[host] + _LITTLE:
+            return False
+    return True
+
+
+@compiled
+def _added(
+    tree: Tree, graph: Graph, rows: Rows, weights: Weights, shares: Floats, state: State, depth: int, row: int
+) -> tuple[float, float, float]:
+    """What a deployment of the next operator adds: weighed, in money, and when its tuples are done."""
+    arrives_s, money, weighed = 0.0, rows.cost[row], 0.0
+    for number in range(graph.count[depth]):
+        origin = graph.origin[depth, number]
+        delay_s = delay_between(tree, state.chosen[origin], row)
+        arrives_s = max(arrives_s, state.arrives_s[origin] + delay_s)
+        money += graph.rate[depth, number] * price_between(tree, state.chosen[origin], row)
+        weighed += weights.second * shares[depth, number] * delay_s
+    weighed += weights.second * shares[depth, shares.shape[1] - 1] * rows.latency_s[row]
+    return weighed + weights.money * money, money, arrives_s + rows.latency_s[row]
+
+
+@compiled_allocating
+def _open(
+    tree: Tree,
+    graph: Graph,
+    rows: Rows,
+    weights: Weights,
+    shares: Floats,
+    combined: Bound,
+    way: Bound,
+    money: Bound,
+    state: State,
+    depth: int,
+    down_s: float,
+) -> None:
+    """Write down what the next operator may do, best first."""
+    before = 0.0 if depth == 0 else state.weighed[depth - 1]
+    spent = 0.0 if depth == 0 else state.money[depth - 1]
+    down_before = down_s if depth == 0 else max(state.down_s[depth - 1], down_s)
+    limit = state.best[0] - GAP
+    count = 0
+    for number in range(tree.first[depth], tree.first[depth] + combined.store.ends[depth]):
+        row = combined.store.order[number]
+        if before + combined.store.rough[row] + weights.down * down_before >= limit:
+            break
+        down = max(down_before, rows.downtime_s[row])
+        if not _fits(tree, state, depth, row):
+            continue
+        weighed, cost, arrives_s = _added(tree, graph, rows, weights, shares, state, depth, row)
+        value = before + weighed + weights.down * down
+        if value >= limit or arrives_s > weights.most_s or spent + cost > weights.most_money:
+            continue
+        if value + combined.store.rough[row] - combined.measure.own[row] >= limit:
+            continue
+        state.chosen[depth], state.arrives_s[depth] = row, arrives_s
+        _place(tree, state, depth, row, 1.0)
+        value += _rest(tree, combined, state, depth)
+        if value < limit:
+            longest_s = _longest_s(tree, way, state, depth)
+            least_money = spent + cost + _rest(tree, money, state, depth)
+            apart = weights.second * longest_s + weights.money * least_money + weights.down * down
+            value = max(value, apart)
+            if longest_s <= weights.most_s and least_money <= weights.most_money and value < limit:
+                state.candidate[depth, count], state.bound[depth, count] = row, value
+                count += 1
+        _place(tree, state, depth, row, -1.0)
+    ranks = np.argsort(state.bound[depth, :count])
+    state.candidate[depth, :count] = state.candidate[depth, :count][ranks]
+    state.bound[depth, :count] = state.bound[depth, :count][ranks]
+    state.found[depth], state.tried[depth] = count, 0
+
+
+@compiled_allocating
+def go_on(
+    tree: Tree,
+    graph: Graph,
+    rows: Rows,
+    weights: Weights,
+    shares: Floats,
+    combined: Bound,
+    way: Bound,
+    money: Bound,
+    state: State,
+    down_s: float,
+    steps: int,
+) -> bool:
+    """Search for so many steps; whether it has come to its end."""
+    operators = tree.above.size
+    if state.depth[0] == NOBODY:
+        state.depth[0] = 0
+        _open(tree, graph, rows, weights, shares, combined, way, money, state, 0, down_s)
+    for _ in range(steps):
+        depth = state.depth[0]
+        if depth == NOBODY:
+            return True
+        number = state.tried[depth]
+        if number > 0:  # give back the room of the one tried before
+            _place(tree, state, depth, state.candidate[depth, number - 1], -1.0)
+        if number >= state.found[depth] or state.bound[depth, number] >= state.best[0] - GAP:
+            state.depth[0] = depth - 1
+            if depth == 0:
+                return True
+            continue
+        state.tried[depth] = number + 1
+        row = state.candidate[depth, number]
+        weighed, cost, arrives_s = _added(tree, graph, rows, weights, shares, state, depth, row)
+        state.chosen[depth], state.arrives_s[depth] = row, arrives_s
+        _place(tree, state, depth, row, 1.0)
+        state.weighed[depth] = weighed + (state.weighed[depth - 1] if depth > 0 else 0.0)
+        state.money[depth] = cost + (state.money[depth - 1] if depth > 0 else 0.0)
+        state.down_s[depth] = max(rows.downtime_s[row], state.down_s[depth - 1] if depth > 0 else 0.0)
+        if depth + 1 < operators:
+            state.depth[0] = depth + 1
+            _open(tree, graph, rows, weights, shares, combined, way, money, state, depth + 1, down_s)
+            continue
+        longest_s = state.arrives_s.max()
+        value = (
+            weights.second * longest_s
+            + weights.money * state.money[depth]
+            + weights.down * state.down_s[depth]
+        )
+        if value < state.best[0] and longest_s <= weights.most_s:
+            state.best[0], state.best[1] = value, longest_s
+            state.best[2], state.best[3] = state.money[depth], state.down_s[depth]
+            state.plan[:] = state.chosen
+    return False
+
+
+@compiled
+def open_bound(state: State) -> float:
+    """At the least, of all that has not been tried yet."""
+    lowest = np.inf
+    for depth in range(state.depth[0] + 1):
+        if state.tried[depth] < state.found[depth]:
+            lowest = min(lowest, state.bound[depth, state.tried[depth]])
+    return lowest
+
+
+class Found(NamedTuple):
+    """The best plan, and what no plan is below."""
+
+    rows: Ints | None  # of each operator's choices
+    value: float
+    bound: float
+    steps: int
+
+
+_STEPS = 2_000  # between two looks at whoever wants it to stop
+_LEVELS_OF_DOWNTIME = 4
+
+
+def search(
+    problem: Problem,
+    choices: Sequence[Choices],
+    *,
+    known: Sequence[int] | None = None,
+    enough: Callable[[], bool] = lambda: False,
+) -> Found:
+    """The best of all plans made of these choices; `known` is one to begin with."""
+    if any(len(one.members) == 0 for one in choices):
+        return Found(None, np.inf, np.inf, 0)
+    return _Search(problem, choices, enough).run(known)
+
+
+class _Search:
+    def __init__(self, problem: Problem, choices: Sequence[Choices], enough: Callable[[], bool]) -> None:
+        self.problem, self.enough = problem, enough
+        operators = problem.operators
+        index = {operator.name: number for number, operator in enumerate(operators)}
+        count = len(operators)
+        into: list[list[tuple[int, float]]] = [[] for _ in operators]
+        for stream in problem.streams:
+            into[index[stream.target]].append((index[stream.origin], stream.rate))
+        widest = max(1, *(len(streams) for streams in into))
+        self.graph = Graph(
+            origin=np.full((count, widest), NOBODY, np.int64),
+            rate=np.zeros((count, widest)),
+            count=np.array([len(streams) for streams in into], np.int64),
+        )
+        for j, streams in enumerate(into):
+            for number, (origin, rate) in enumerate(streams):
+                self.graph.origin[j, number], self.graph.rate[j, number] = origin, rate
+        most = max(one.members.shape[1] for one in choices)
+        sizes = [len(one.members) for one in choices]
+        self.first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        members = np.full((int(self.first[-1]), most), NOBODY, np.int64)
+        for j, one in enumerate(choices):
+            members[self.first[j] : self.first[j + 1], : one.members.shape[1]] = one.members
+        self.members = members
+        self.rows = Rows(
+            np.concatenate([one.latency_s for one in choices]),
+            np.concatenate([one.cost for one in choices]),
+            np.concatenate([one.downtime_s for one in choices]),
+        )
+        self.demand = np.array([operator.demand for operator in operators])
+        goal = problem.goal
+        self.weights = Weights(
+            second=goal.response_time / goal.max_response_time_s,
+            money=goal.cost / goal.max_cost,
+            down=goal.downtime / goal.max_downtime_s,
+            most_s=goal.max_response_time_s * (1 + 1e-12),
+            most_money=goal.max_cost * (1 + 1e-12),
+        )
+        self.steps = 0
+
+    def _tree(self, shares: Floats) -> Tree:
+        """Every operator below the one from which most of the weighed paths come to it."""
+        count = len(self.problem.operators)
+        above = np.full(count, NOBODY, np.int64)
+        rate = np.zeros(count)
+        for j in range(count):
+            streams = int(self.graph.count[j])
+            if streams:
+                number = int(np.argmax(shares[j, :streams]))
+                above[j], rate[j] = self.graph.origin[j, number], self.graph.rate[j, number]
+        children = [[c for c in range(count) if above[c] == j] for j in range(count)]
+        child = np.full((count, max(1, *(len(one) for one in children))), NOBODY, np.int64)
+        for j, below in enumerate(children):
+            child[j, : len(below)] = below
+        network = self.problem.network
+        return Tree(
+            first=self.first,
+            members=self.members,
+            sizes=(self.members != NOBODY).sum(axis=1),
+            demand=self.demand,
+            above=above,
+            child=child,
+            children=np.array([len(below) for below in children], np.int64),
+            rate=rate,
+            capacity=np.array([host.capacity for host in network.hosts]),
+            unit=float(self.demand.min()),
+            delay_s=np.ascontiguousarray(network.delay_s, float),
+            price=np.ascontiguousarray(network.price, float),
+            per_host=self.problem.readings.traffic_per_host,
+        )
+
+    def _shares(self, paths: Sequence[Sequence[int]]) -> Floats:
+        """Of every stream, and of every operator (last column), in the mean of these paths."""
+        count, widest = self.graph.origin.shape
+        shares = np.zeros((count, widest + 1))
+        for path in paths:
+            for before, j in zip([NOBODY, *path], path, strict=False):
+                shares[j, widest] += 1 / len(paths)
+                for number in range(int(self.graph.count[j])):
+                    if self.graph.origin[j, number] == before:
+                        shares[j, number] += 1 / len(paths)
+        return shares
+
+    def _critical(self, plan: Ints, tree: Tree) -> list[int]:
+        """The longest way through a plan, as operators."""
+        count = len(plan)
+        ends, via = np.zeros(count), np.full(count, NOBODY)
+        for j in range(count):
+            for number in range(int(self.graph.count[j])):
+                origin = int(self.graph.origin[j, number])
+                at_s = ends[origin] + delay_between(tree, int(plan[origin]), int(plan[j]))
+                if via[j] == NOBODY or at_s > ends[j]:
+                    ends[j], via[j] = at_s, origin
+            ends[j] += self.rows.latency_s[plan[j]]
+        path = [int(np.argmax(ends))]
+        while via[path[0]] != NOBODY:
+            path.insert(0, int(via[path[0]]))
+        return path
+
+    def _longest_path(self) -> list[int]:
+        """By the number of operators: before any plan is known."""
+        count = len(self.graph.count)
+        length, via = np.ones(count), np.full(count, NOBODY)
+        for j in range(count):
+            for number in range(int(self.graph.count[j])):
+                origin = int(self.graph.origin[j, number])
+                if length[origin] + 1 > length[j]:
+                    length[j], via[j] = length[origin] + 1, origin
+        path = [int(np.argmax(length))]
+        while via[path[0]] != NOBODY:
+            path.insert(0, int(via[path[0]]))
+        return path
+
+    def run(self, known: Sequence[int] | None) -> Found:
+        best, plan = np.full(4, np.inf), np.zeros(len(self.demand), np.int64)
+        paths = [self._longest_path()]
+        tree = self._tree(self._shares(paths))
+        sizes = tree.sizes
+        if known is not None:
+            plan[:] = self.first[:-1] + np.array(known)
+            best[:] = self._value(tree, plan)
+            paths = [self._critical(plan, tree)]
+        bound = np.inf
+        for replicas in range(1, int(sizes.max()) + 1):
+            bound = np.inf
+            for low_s, high_s in self._downtimes():
+                allowed = (sizes <= replicas) & (self.rows.downtime_s <= high_s)
+                left = self._within(paths, allowed, low_s, best, plan)
+                bound = min(bound, left)
+                if best[0] < np.inf:
+                    path = self._critical(plan, tree)
+                    if path not in paths:
+                        paths.append(path)
+                if self.enough():
+                    return self._found(best, plan, min(left, 0.0))
+        return self._found(best, plan, min(bound, best[0]))
+
+    def _downtimes(self) -> list[tuple[float, float]]:
+        """Ranges, short ones first; within one, plans differ little in how long they interrupt."""
+        values = np.unique(self.rows.downtime_s)
+        if self.weights.down == 0 or values.size == 1:
+            return [(0.0, float(values[-1]))]
+        gaps = np.sort(np.argsort(np.diff(values))[::-1][: _LEVELS_OF_DOWNTIME - 1])
+        edges = [0, *(gaps + 1), values.size]
+        return [
+            (float(values[first]), float(values[last - 1]))
+            for first, last in zip(edges[:-1], edges[1:], strict=True)
+        ]
+
+    def _value(self, tree: Tree, plan: Ints) -> Floats:
+        """Objective, response time, money and downtime of a whole plan."""
+        count = len(plan)
+        ends, money = np.zeros(count), float(self.rows.cost[plan].sum())
+        for j in range(count):
+            for number in range(int(self.graph.count[j])):
+                origin = int(self.graph.origin[j, number])
+                ends[j] = max(ends[j], ends[origin] + delay_between(tree, int(plan[origin]), int(plan[j])))
+                money += self.graph.rate[j, number] * price_between(tree, int(plan[origin]), int(plan[j]))
+            ends[j] += self.rows.latency_s[plan[j]]
+        longest_s, down_s = float(ends.max()), float(self.rows.downtime_s[plan].max())
+        weights = self.weights
+        value = weights.second * longest_s + weights.money * money + weights.down * down_s
+        return np.array([value, longest_s, money, down_s])
+
+    def _within(
+        self, paths: Sequence[Sequence[int]], allowed: Flags, low_s: float, best: Floats, plan: Ints
+    ) -> float:
+        """Search among these; what is found better is written to `best` and `plan`. The bound that is left."""
+        shares = self._shares(paths)
+        tree = self._tree(shares)
+        widest = shares.shape[1] - 1
+        second, money = self.weights.second, self.weights.money
+        count = len(self.demand)
+        of_delay = np.zeros(count)
+        own = np.empty(len(self.members))
+        for j in range(count):
+            rows = slice(self.first[j], self.first[j + 1])
+            own[rows] = second * shares[j, widest] * self.rows.latency_s[rows] + money * self.rows.cost[rows]
+            for number in range(int(self.graph.count[j])):
+                if self.graph.origin[j, number] == tree.above[j]:
+                    of_delay[j] = second * shares[j, number]
+        limit = best[0] - self.weights.down * low_s
+        combined = self._bound(tree, Measure(own, of_delay, money, False), allowed, limit)
+        way = self._bound(
+            tree, Measure(self.rows.latency_s, np.ones(count), 0.0, True), allowed, self.weights.most_s
+        )
+        spent = self._bound(
+            tree, Measure(self.rows.cost, np.zeros(count), 1.0, False), allowed, self.weights.most_money
+        )
+        most = int(max(combined.store.ends.max(), 1))
+        state = State(
+            chosen=np.zeros(count, np.int64),
+            room=tree.capacity.copy(),
+            arrives_s=np.zeros(count),
+            weighed=np.zeros(count),
+            money=np.zeros(count),
+            down_s=np.zeros(count),
+            tried=np.zeros(count, np.int64),
+            found=np.zeros(count, np.int64),
+            candidate=np.zeros((count, most), np.int64),
+            bound=np.zeros((count, most)),
+            depth=np.array([NOBODY]),
+            best=best,
+            plan=plan,
+        )
+        while True:
+            done = go_on(
+                tree, self.graph, self.rows, self.weights, shares, combined, way, spent, state, low_s, _STEPS
+            )
+            self.steps += _STEPS
+            if done:
+                return float(best[0])
+            if self.enough():
+                return min(float(open_bound(state)), float(best[0]))
+
+    def _bound(self, tree: Tree, measure: Measure, allowed: Flags, limit: float) -> Bound:
+        values = rough(tree, measure, allowed)
+        count = len(self.demand)
+        order = np.concatenate(
+            [
+                self.first[j] + np.argsort(values[self.first[j] : self.first[j + 1]], kind="stable")
+                for j in range(count)
+            ]
+        )
+        ends = np.array(
+            [int((values[self.first[j] : self.first[j + 1]] <= limit).sum()) for j in range(count)], np.int64
+        )
+        codes = LEVELS ** min(self.members.shape[1], TRACKED)
+        above = [int(self.first[p + 1] - self.first[p]) if p != NOBODY else 0 for p in tree.above]
+        known_first = np.concatenate([[0], np.cumsum(above)]).astype(np.int64) * codes
+        return Bound(measure, Least(values, order, ends, np.full(int(known_first[-1]), np.nan), known_first))
+
+    def _found(self, best: Floats, plan: Ints, bound: float) -> Found:
+        if best[0] == np.inf:
+            return Found(None, np.inf, bound, self.steps)
+        return Found(plan - self.first[:-1], float(best[0]), min(bound, float(best[0])), self.steps)
