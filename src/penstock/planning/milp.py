@@ -1,0 +1,247 @@
+"""EDRP as the paper writes it down, an integer linear programme (eq. 12 to 23), solved by HiGHS.
+
+The independent check of `search.py`, and the form other solvers read. It has a variable for every pair of
+deployments of two operators with a stream between them, which is what makes it slow.
+"""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from penstock.compiled import Floats, Ints
+from penstock.planning.choices import Choices
+from penstock.planning.downtime import NOBODY
+from penstock.planning.problem import Problem
+
+if TYPE_CHECKING:
+    from highspy import Highs
+
+
+class Milp(NamedTuple):
+    """Minimise cost @ z with lower <= A z <= upper, all of z binary but the last two (r and t_D)."""
+
+    cost: Floats
+    rows: Ints  # of the entries of A
+    columns: Ints
+    values: Floats
+    lower: Floats
+    upper: Floats
+    names: list[str]
+    x_first: Ints  # by operator: column of its first deployment
+
+
+class _Rows:
+    """Constraints as they are added."""
+
+    def __init__(self) -> None:
+        self.rows: list[Ints] = []
+        self.columns: list[Ints] = []
+        self.values: list[Floats] = []
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+
+    def add(self, columns: Ints, values: Floats, lower: float, upper: float) -> None:
+        used = values != 0
+        self.rows.append(np.full(int(used.sum()), len(self.lower), np.int64))
+        self.columns.append(columns[used])
+        self.values.append(values[used])
+        self.lower.append(lower)
+        self.upper.append(upper)
+
+
+def as_milp(problem: Problem, choices: Sequence[Choices]) -> Milp:
+    operators, goal = problem.operators, problem.goal
+    index = {operator.name: number for number, operator in enumerate(operators)}
+    sizes = [len(one.members) for one in choices]
+    x_first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    ends = [(index[stream.origin], index[stream.target]) for stream in problem.streams]
+    pairs = [sizes[i] * sizes[j] for i, j in ends]
+    y_first = x_first[-1] + np.concatenate([[0], np.cumsum(pairs)]).astype(np.int64)
+    r, t = int(y_first[-1]), int(y_first[-1]) + 1
+    delays = [_delays_s(problem, choices[i], choices[j]) for i, j in ends]
+    prices = [
+        stream.rate * _prices(problem, choices[i], choices[j])
+        for stream, (i, j) in zip(problem.streams, ends, strict=True)
+    ]
+    money = np.concatenate(
+        [*(one.cost for one in choices), *(price.ravel() for price in prices), np.zeros(2)]
+    )
+    cost = goal.cost / goal.max_cost * money
+    cost[r] = goal.response_time / goal.max_response_time_s
+    cost[t] = goal.downtime / goal.max_downtime_s
+
+    def x(i: int) -> Ints:
+        return np.arange(x_first[i], x_first[i + 1])
+
+    rows = _Rows()
+    everything = np.arange(len(money))
+    for path in _paths(problem):  # eq. 13 and 6
+        columns, values = [np.array([r])], [np.array([1.0])]
+        for i in path:
+            columns.append(x(i))
+            values.append(-choices[i].latency_s)
+        for pair in zip(path[:-1], path[1:], strict=True):
+            e = ends.index(pair)
+            columns.append(np.arange(y_first[e], y_first[e + 1]))
+            values.append(-delays[e].ravel())
+        rows.add(np.concatenate(columns), np.concatenate(values), 0.0, np.inf)
+    for i, one in enumerate(choices):  # eq. 14
+        rows.add(
+            np.concatenate([[t], x(i)]), np.concatenate([[1.0], -one.downtime_s]), 0.0, np.inf
+        )
+    rows.add(np.array([r]), np.ones(1), -np.inf, goal.max_response_time_s)  # eq. 15
+    rows.add(everything, money, -np.inf, goal.max_cost)  # eq. 16
+    rows.add(np.array([t]), np.ones(1), -np.inf, goal.max_downtime_s)  # eq. 17
+    for host, there in enumerate(problem.network.hosts):  # eq. 18
+        taken = [
+            operator.demand * (one.members == host).sum(axis=1)
+            for operator, one in zip(operators, choices, strict=True)
+        ]
+        rows.add(np.arange(x_first[-1]), np.concatenate(taken).astype(float), -np.inf, there.capacity)
+    for i in range(len(operators)):  # eq. 19
+        rows.add(x(i), np.ones(sizes[i]), 1.0, 1.0)
+    for e, (i, j) in enumerate(ends):  # eq. 20 and 21
+        y = np.arange(y_first[e], y_first[e + 1]).reshape(sizes[i], sizes[j])
+        for u in range(sizes[i]):
+            rows.add(
+                np.concatenate([[x_first[i] + u], y[u]]), np.concatenate([[-1.0], np.ones(sizes[j])]), 0.0, 0.0
+            )
+        for v in range(sizes[j]):
+            rows.add(
+                np.concatenate([[x_first[j] + v], y[:, v]]), np.concatenate([[-1.0], np.ones(sizes[i])]), 0.0, 0.0
+            )
+    return Milp(
+        cost,
+        np.concatenate(rows.rows),
+        np.concatenate(rows.columns),
+        np.concatenate(rows.values),
+        np.array(rows.lower),
+        np.array(rows.upper),
+        _names(problem, choices),
+        x_first,
+    )
+
+
+def _paths(problem: Problem) -> list[list[int]]:
+    """Every way from an operator without an incoming stream to one without an outgoing stream."""
+    index = {operator.name: number for number, operator in enumerate(problem.operators)}
+    after: list[list[int]] = [[] for _ in problem.operators]
+    begins = set(range(len(problem.operators)))
+    for stream in problem.streams:
+        after[index[stream.origin]].append(index[stream.target])
+        begins.discard(index[stream.target])
+    found, open_ways = [], [[i] for i in sorted(begins)]
+    while open_ways:
+        way = open_ways.pop()
+        if after[way[-1]]:
+            open_ways += [[*way, j] for j in after[way[-1]]]
+        else:
+            found.append(way)
+    return found
+
+
+def _delays_s(problem: Problem, above: Choices, below: Choices) -> Floats:
+    """Eq. 3, of every pair of deployments."""
+    longest = np.zeros((len(above.members), len(below.members)))
+    for p in above.members.T:
+        for q in below.members.T:
+            there = (p != NOBODY)[:, None] & (q != NOBODY)[None, :]
+            longest = np.maximum(longest, np.where(there, problem.network.delay_s[np.ix_(p, q)], 0.0))
+    return longest
+
+
+def _prices(problem: Problem, above: Choices, below: Choices) -> Floats:
+    """Eq. 4, of every pair of deployments and one tuple/s."""
+    total = np.zeros((len(above.members), len(below.members)))
+    pairs = np.zeros_like(total)
+    for p in _counted_once(problem, above):
+        for q in _counted_once(problem, below):
+            there = (p != NOBODY)[:, None] & (q != NOBODY)[None, :]
+            total += np.where(there, problem.network.price[np.ix_(p, q)], 0.0)
+            pairs += there
+    return total / pairs
+
+
+def _counted_once(problem: Problem, choices: Choices) -> Ints:
+    """Hosts by place; where traffic counts per host, one with several replicas stands once."""
+    members = choices.members.T.copy()
+    if problem.readings.traffic_per_host:
+        members[1:][members[1:] == members[:-1]] = NOBODY
+    return members
+
+
+def _names(problem: Problem, choices: Sequence[Choices]) -> list[str]:
+    """Letters, digits and a few signs: LP files take no others."""
+    plain = [
+        [f"{i}_{'_'.join(str(host) for host in row if host != NOBODY)}" for row in one.members]
+        for i, one in enumerate(choices)
+    ]
+    index = {operator.name: number for number, operator in enumerate(problem.operators)}
+    names = [f"x_{name}" for one in plain for name in one]
+    for stream in problem.streams:
+        above, below = plain[index[stream.origin]], plain[index[stream.target]]
+        names += [f"y_{u}__{v}" for u in above for v in below]
+    return [*names, "r", "t_D"]
+
+
+class Solved(NamedTuple):
+    rows: Ints | None  # of each operator's choices; None: there is none
+    value: float
+    proven: bool
+
+
+def highs_of(milp: Milp, *, time_limit_s: float = np.inf, threads: int = 1) -> "Highs":
+    from highspy import Highs, HighsLp, HighsVarType, MatrixFormat
+
+    lp = HighsLp()
+    lp.num_col_, lp.num_row_ = len(milp.cost), len(milp.lower)
+    lp.col_cost_ = milp.cost
+    lp.col_lower_ = np.zeros(lp.num_col_)
+    lp.col_upper_ = np.concatenate([np.ones(lp.num_col_ - 2), np.full(2, np.inf)])
+    lp.row_lower_, lp.row_upper_ = milp.lower, milp.upper
+    ranks = np.lexsort((milp.columns, milp.rows))
+    lp.a_matrix_.format_ = MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.searchsorted(milp.rows[ranks], np.arange(lp.num_row_ + 1)).astype(np.int32)
+    lp.a_matrix_.index_ = milp.columns[ranks].astype(np.int32)
+    lp.a_matrix_.value_ = milp.values[ranks]
+    binary, real = HighsVarType.kInteger, HighsVarType.kContinuous
+    lp.integrality_ = [binary] * (lp.num_col_ - 2) + [real] * 2
+    lp.col_names_ = milp.names
+    model = Highs()
+    model.setOptionValue("output_flag", False)
+    model.setOptionValue("threads", threads)
+    model.setOptionValue("mip_rel_gap", 1e-9)
+    model.setOptionValue("mip_abs_gap", 1e-9)
+    model.setOptionValue("mip_feasibility_tolerance", 1e-9)
+    model.setOptionValue("primal_feasibility_tolerance", 1e-9)
+    if np.isfinite(time_limit_s):
+        model.setOptionValue("time_limit", float(time_limit_s))
+    model.passModel(lp)
+    return model
+
+
+def solved_by_highs(milp: Milp, *, time_limit_s: float = np.inf) -> Solved:
+    from highspy import HighsModelStatus
+
+    model = highs_of(milp, time_limit_s=time_limit_s)
+    model.run()
+    status = model.getModelStatus()
+    if status in (HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible):
+        return Solved(None, np.inf, True)
+    values = np.array(model.getSolution().col_value)
+    if values.size == 0:
+        return Solved(None, np.inf, False)
+    rows = np.array(
+        [
+            int(np.argmax(values[first:last]))
+            for first, last in zip(milp.x_first[:-1], milp.x_first[1:], strict=True)
+        ]
+    )
+    proven = status == HighsModelStatus.kOptimal
+    return Solved(rows, float(model.getInfo().objective_function_value), proven)
+
+
+def write_lp(milp: Milp, to: PurePath) -> None:
+    highs_of(milp).writeModel(str(to))
