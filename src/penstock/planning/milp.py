@@ -88,9 +88,7 @@ def as_milp(problem: Problem, choices: Sequence[Choices]) -> Milp:
             values.append(-delays[e].ravel())
         rows.add(np.concatenate(columns), np.concatenate(values), 0.0, np.inf)
     for i, one in enumerate(choices):  # eq. 14
-        rows.add(
-            np.concatenate([[t], x(i)]), np.concatenate([[1.0], -one.downtime_s]), 0.0, np.inf
-        )
+        rows.add(np.concatenate([[t], x(i)]), np.concatenate([[1.0], -one.downtime_s]), 0.0, np.inf)
     rows.add(np.array([r]), np.ones(1), -np.inf, goal.max_response_time_s)  # eq. 15
     rows.add(everything, money, -np.inf, goal.max_cost)  # eq. 16
     rows.add(np.array([t]), np.ones(1), -np.inf, goal.max_downtime_s)  # eq. 17
@@ -106,11 +104,17 @@ def as_milp(problem: Problem, choices: Sequence[Choices]) -> Milp:
         y = np.arange(y_first[e], y_first[e + 1]).reshape(sizes[i], sizes[j])
         for u in range(sizes[i]):
             rows.add(
-                np.concatenate([[x_first[i] + u], y[u]]), np.concatenate([[-1.0], np.ones(sizes[j])]), 0.0, 0.0
+                np.concatenate([[x_first[i] + u], y[u]]),
+                np.concatenate([[-1.0], np.ones(sizes[j])]),
+                0.0,
+                0.0,
             )
         for v in range(sizes[j]):
             rows.add(
-                np.concatenate([[x_first[j] + v], y[:, v]]), np.concatenate([[-1.0], np.ones(sizes[i])]), 0.0, 0.0
+                np.concatenate([[x_first[j] + v], y[:, v]]),
+                np.concatenate([[-1.0], np.ones(sizes[i])]),
+                0.0,
+                0.0,
             )
     return Milp(
         cost,

@@ -1,0 +1,202 @@
+"""From a problem to its answer: the best plan, the best there was time for, or why there is none."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from penstock.planning.choices import Choices, choices_of, deployment
+from penstock.planning.problem import Goal, Plan, Problem
+from penstock.planning.restricted import neighbours
+from penstock.planning.search import Found, search
+
+_FAR = 1e12  # a bound that nothing reaches
+
+
+class Evaluation(NamedTuple):
+    """What a plan comes to."""
+
+    response_time_s: float
+    cost: float
+    downtime_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Optimal:
+    """No plan is better, by more than a billionth of the objective."""
+
+    plan: Plan
+    value: float
+    comes_to: Evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """The best found before time was up; none is below the bound."""
+
+    plan: Plan
+    value: float
+    comes_to: Evaluation
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """How much better another plan might be, as a share of this one's objective."""
+        return (self.value - self.bound) / self.value if self.value > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasible:
+    """No plan keeps all bounds; which of them, or what else, stands in the way."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """Neither a plan nor a proof that there is none was found in time."""
+
+    bound: float
+
+
+Answer: TypeAlias = Optimal | Incumbent | Infeasible | TimedOut
+
+
+def solve(
+    problem: Problem, *, restricted: bool = False, enough: Callable[[], bool] = lambda: False
+) -> Answer:
+    """The best plan; of the restricted problem where asked for. `enough` is asked now and then."""
+    choices = all_choices(problem, restricted=restricted)
+    for operator, one in zip(problem.operators, choices, strict=True):
+        if len(one.members) == 0:
+            return Infeasible(_alone(problem, operator.name, restricted=restricted))
+    found = search(problem, choices, known=_now(problem, choices), enough=enough)
+    if found.rows is None:
+        if found.bound < np.inf:
+            return TimedOut(found.bound)
+        return Infeasible(_which(problem, restricted=restricted, enough=enough))
+    plan = plan_of(problem, choices, found)
+    comes_to = evaluated(problem, plan)
+    if found.bound >= found.value:
+        return Optimal(plan, found.value, comes_to)
+    return Incumbent(plan, found.value, comes_to, found.bound)
+
+
+def all_choices(problem: Problem, *, restricted: bool = False) -> list[Choices]:
+    return [
+        choices_of(problem, operator, neighbours(problem, operator) if restricted else None)
+        for operator in problem.operators
+    ]
+
+
+def plan_of(problem: Problem, choices: list[Choices], found: Found) -> Plan:
+    assert found.rows is not None
+    return {
+        operator.name: deployment(problem, one.members[row])
+        for operator, one, row in zip(problem.operators, choices, found.rows, strict=True)
+    }
+
+
+def evaluated(problem: Problem, plan: Plan) -> Evaluation:
+    """Response time, cost and downtime of a plan, term by term (eq. 1 to 11)."""
+    index, network = problem.network.index, problem.network
+    at = {name: [index[host] for host in problem.in_order(hosts)] for name, hosts in plan.items()}
+    everywhere = replace(problem, goal=replace(problem.goal, **_unbounded()))
+    own = {
+        operator.name: choices_of(everywhere, operator, [tuple(at[operator.name])])
+        for operator in problem.operators
+    }
+    ends = dict.fromkeys(at, 0.0)
+    cost = sum(float(one.cost[0]) for one in own.values())
+    for operator in problem.operators:
+        for stream in problem.streams:
+            if stream.target != operator.name:
+                continue
+            above, here = at[stream.origin], at[operator.name]
+            if problem.readings.traffic_per_host:
+                above, here = sorted(set(above)), sorted(set(here))
+            between = np.ix_(above, here)
+            delay_s = float(network.delay_s[between].max())
+            ends[operator.name] = max(ends[operator.name], ends[stream.origin] + delay_s)
+            cost += stream.rate * float(network.price[between].mean())
+        ends[operator.name] += float(own[operator.name].latency_s[0])
+    return Evaluation(max(ends.values()), cost, max(float(one.downtime_s[0]) for one in own.values()))
+
+
+def _now(problem: Problem, choices: list[Choices]) -> list[int] | None:
+    """What runs now as a plan to begin with, where it keeps all bounds and has room."""
+    if problem.current is None:
+        return None
+    used = np.zeros(len(problem.network.hosts))
+    rows = []
+    for operator, one in zip(problem.operators, choices, strict=True):
+        now = problem.in_order(problem.current[operator.name])
+        row = next((r for r in range(len(one.members)) if deployment(problem, one.members[r]) == now), None)
+        if row is None:
+            return None
+        rows.append(row)
+        for host in now:
+            used[problem.network.index[host]] += operator.demand
+    if (used > np.array([host.capacity for host in problem.network.hosts]) + 1e-9).any():
+        return None
+    comes_to, goal = evaluated(problem, problem.current), problem.goal
+    if comes_to.response_time_s > goal.max_response_time_s or comes_to.cost > goal.max_cost:
+        return None
+    return rows
+
+
+def _unbounded() -> dict[str, float]:
+    return {"max_response_time_s": _FAR, "max_cost": _FAR, "max_downtime_s": _FAR}
+
+
+def _alone(problem: Problem, name: str, *, restricted: bool) -> str:
+    """Why an operator has no deployment at all."""
+    operator = next(one for one in problem.operators if one.name == name)
+    free = replace(problem, goal=replace(problem.goal, **_unbounded()))
+    one = choices_of(free, operator, neighbours(problem, operator) if restricted else None)
+    if len(one.members) == 0:
+        return f"operator '{name}': no host it may run on has room for a replica ({operator.demand:g} needed)"
+    goal = problem.goal
+    if one.latency_s.min() > goal.max_response_time_s:
+        shown = f"{one.latency_s.min():.4g} s" if one.latency_s.min() < _FAR else "an endless queue"
+        return (
+            f"operator '{name}' takes {shown} at {operator.rate:g} tuples/s with all its replicas; the bound "
+            f"on response time is {goal.max_response_time_s:g} s"
+        )
+    if one.cost.min() > goal.max_cost:
+        return (
+            f"operator '{name}' costs at least {one.cost.min():.4g}; the bound on cost is {goal.max_cost:g}"
+        )
+    if one.downtime_s.min() > goal.max_downtime_s:
+        return (
+            f"operator '{name}' is down for at least {one.downtime_s.min():.4g} s; the bound on downtime is "
+            f"{goal.max_downtime_s:g} s"
+        )
+    return f"operator '{name}': none of its deployments keeps all bounds by itself"
+
+
+def _which(problem: Problem, *, restricted: bool, enough: Callable[[], bool]) -> str:
+    """Which bound stands in the way: each is put to the test alone."""
+
+    def least(**weights: float) -> float:
+        zero = {"response_time": 0.0, "cost": 0.0, "downtime": 0.0}
+        alone = Goal(**{**zero, **weights}, max_response_time_s=1e6, max_cost=1e6, max_downtime_s=1e6)
+        free = replace(problem, goal=alone)
+        found = search(free, all_choices(free, restricted=restricted), enough=enough)
+        return found.bound * 1e6 if found.rows is not None else np.inf
+
+    goal = problem.goal
+    response_s = least(response_time=1.0)
+    if response_s == np.inf:
+        return "the hosts have no room for all operators at once, or an operator's queue never ends"
+    said = []
+    if response_s > goal.max_response_time_s:
+        said.append(
+            f"response time is at least {response_s:.4g} s; its bound is {goal.max_response_time_s:g} s"
+        )
+    if (cost := least(cost=1.0)) > goal.max_cost:
+        said.append(f"cost is at least {cost:.4g}; its bound is {goal.max_cost:g}")
+    if (down_s := least(downtime=1.0)) > goal.max_downtime_s:
+        said.append(f"downtime is at least {down_s:.4g} s; its bound is {goal.max_downtime_s:g} s")
+    return "; ".join(said) or "every bound can be kept by itself, but not all of them together"
