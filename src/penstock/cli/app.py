@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import penstock
-from penstock.cli import bench, compare, listing, order, replay, reproduce, run, simulate, sweep, trace
+from penstock.cli import bench, compare, listing, order, plan, replay, reproduce, run, simulate, sweep, trace
 from penstock.cli.teaching import Teaching
 from penstock.domain.errors import InputError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command("run", cls=Teaching)(run.run)
 app.command("simulate", cls=Teaching)(simulate.simulate)
 app.command("compare", cls=Teaching)(compare.compare)
+app.command("plan", cls=Teaching)(plan.plan)
 app.command("reproduce", cls=Teaching)(reproduce.reproduce)
 app.command("sweep", cls=Teaching)(sweep.sweep)
 app.command("replay", cls=Teaching)(replay.replay)

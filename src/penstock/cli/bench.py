@@ -121,6 +121,18 @@ def _micro_batches(_: int) -> "Staged":
     return micro_batches.STAGES, lambda stage: _live(micro_batches.run_micro_batches(stage=stage))
 
 
+def _planning(_: int) -> "Staged":
+    from penstock.bench import planning
+
+    return planning.STAGES, lambda stage: planning.run_planning(stage=stage)
+
+
+def _planning_check(_: int) -> "Staged":
+    from penstock.bench import planning_check
+
+    return planning_check.STAGES, lambda stage: planning_check.run_check(stage=stage)
+
+
 def _live(figures: "Iterator[Figure]") -> "Iterator[Figure]":
     """What can go wrong with a cluster, in one line."""
     from penstock.live.run import RunError
@@ -161,4 +173,6 @@ BENCHMARKS = {
     "nearly-full": Benchmark("the same where operators wait and have little time to spare", _nearly_full),
     "micro-batches": Benchmark("predicted against measured response times on Spark", _micro_batches),
     "attach": Benchmark("two objectives for one query of Spark's own", _attached),
+    "planning": Benchmark("how planning grows with hosts, operators and replicas", _planning),
+    "planning-check": Benchmark("plans against those of HiGHS on random problems", _planning_check),
 }

@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli import options, screen
 from penstock.domain.errors import InputError
+from penstock.files import check_can_write, write_whole
 
 if TYPE_CHECKING:
     from penstock.planning.problem import Problem
@@ -52,12 +53,15 @@ def plan(
     found in time.
     """
     from penstock.plan_file import read_problem
-    from penstock.planning.milp import as_milp, write_lp
+    from penstock.planning.milp import as_lp, as_milp
     from penstock.planning.solve import Infeasible, TimedOut, all_choices, solve
 
+    for path in (lp_file, picture):
+        if path is not None:
+            check_can_write(path)
     problem = read_problem(app_file, network_file, current_file, weights=_weights(objective))
     if lp_file is not None:
-        write_lp(as_milp(problem, all_choices(problem, restricted=restricted)), lp_file)
+        write_whole(lp_file, as_lp(as_milp(problem, all_choices(problem, restricted=restricted))))
     began_s = time.monotonic()
     answer = solve(problem, restricted=restricted, enough=lambda: time.monotonic() - began_s > seconds)
     took_s = time.monotonic() - began_s

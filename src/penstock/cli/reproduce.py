@@ -36,9 +36,9 @@ def reproduce(
 ) -> None:
     """Run the experiments behind the papers' tables and show measured values beside the printed ones.
 
-    Needs the real traces the tables were made with.
+    All but edrp-tables need the real traces the tables were made with.
     """
-    from penstock.papers.claims import Progress
+    from penstock.papers.claims import Progress, no_traces
     from penstock.papers.reproductions import REPRODUCTIONS
     from penstock.reports.claims import claims_page
 
@@ -47,7 +47,8 @@ def reproduce(
         if name not in REPRODUCTIONS:
             raise InputError(f"reproduce '{name}': unknown; choose one of {', '.join(REPRODUCTIONS)}")
     check_can_write(out)
-    traces = _traces(data)
+    needed = any(REPRODUCTIONS[name].needs_traces for name in wanted)
+    traces = _traces(data) if needed else no_traces()
     claims: list[Claim] = []
     charts: list[Chart] = []
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""ANSNET, an early backbone across the United States, as the network of Cardellini 2018a, sec. 7.2.
+"""ANSNET, an early backbone across the United States, as the network of Cardellini 2017, sec. 7.2.
 
 The paper has 15 hosts in a portion of it, any two of them as far apart as the shortest way along the
 backbone, 32 ms on average; which 15, and how far, is not printed. Here: all sites but Hawaii, and but the

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from penstock.compiled import Floats
+from penstock.compiled import Floats, frozen_floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,11 @@ class Traces:
     taxi: Floats
     taxi_last_month: Floats
     tweets: Floats
+
+
+def no_traces() -> Traces:
+    """For reproductions that need none."""
+    return Traces(taxi=frozen_floats([]), taxi_last_month=frozen_floats([]), tweets=frozen_floats([]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The application and the parameters of Cardellini 2018a: Figure 4, Tables II and IV, and what they leave open.
+"""The application and the parameters of Cardellini 2017: Figure 4, Tables II and IV, and what they leave open.
 
 Printed: service rates, state sizes, code, start-up and synchronisation times, what a replica costs, bounds.
 Not printed: how many tuples operators behind the source get, and a price of the network that fits the costs
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.compiled import Floats
-from penstock.perf.queueing import m_m_1
+from penstock.perf.queueing import QueueModel, m_m_1
 from penstock.planning.problem import (
     Engine,
     Goal,
@@ -74,15 +74,17 @@ OBJECTIVES = {
 }
 
 
-def network(names: tuple[str, ...], delay_s: Floats, link_price: float) -> Network:
-    """Hosts as in sec. 7.2: two slots, all alike."""
+def network(
+    names: tuple[str, ...], delay_s: Floats, link_price: float, *, slots: float = SLOTS
+) -> Network:
+    """Hosts that are all alike; two slots each, as in sec. 7.2."""
     price = np.full(delay_s.shape, link_price)
     np.fill_diagonal(price, 0.0)
     return Network(
         hosts=tuple(
             Host(
                 name=name,
-                capacity=SLOTS,
+                capacity=slots,
                 spawn_s=SPAWN_S,
                 store_delay_s=STORE_DELAY_S,
                 upload_bytes_s=STORE_BYTES_S,
@@ -107,8 +109,10 @@ def problem(
     max_response_time_s: float = 0.175,
     max_cost: float = 30.0,
     max_downtime_s: float = 7.5,
+    queues: Mapping[str, QueueModel] | None = None,
+    engine: Engine | None = None,
 ) -> Problem:
-    """At this many tuples/s of the source."""
+    """At this many tuples/s of the source; operators are M/M/1 queues unless others are given."""
     assumed = assumed or Assumed()
     sends = {"metronome": assumed.pulses, "countByWindow": assumed.counts, "partialRank": assumed.ranks}
     arrives: dict[str, float] = {SOURCE: rate}
@@ -123,7 +127,7 @@ def problem(
         PlannedOperator(
             name=name,
             rate=arrives[name],
-            queue=m_m_1(1 / service_rate),
+            queue=m_m_1(1 / service_rate) if queues is None else queues[name],
             code_bytes=CODE_BYTES,
             state_bytes=STATE_BYTES.get(name, 0.0),
             max_replicas=1 if name in SINGLE else replicas,
@@ -145,5 +149,5 @@ def problem(
             max_downtime_s=max_downtime_s,
         ),
         current=current,
-        engine=Engine(sync_s=SYNC_S),
+        engine=engine or Engine(sync_s=SYNC_S),
     )

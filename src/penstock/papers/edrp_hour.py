@@ -1,4 +1,4 @@
-"""The hour of Cardellini 2018a, sec. 7.2: the source's rate goes from 70 to 220 tuples/s and back.
+"""The hour of Cardellini 2017, sec. 7.2: the source's rate goes from 70 to 220 tuples/s and back.
 
 Once a minute the problem is solved for the rate there is, and the plan is carried out. Table III has the mean
 response time and cost and the total downtime of four objectives; Figure 5 has when what was changed.
@@ -7,6 +7,7 @@ response time and cost and the total downtime of four objectives; Figure 5 has w
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from penstock.domain.errors import InputError
 from penstock.papers import ansnet
 from penstock.papers.edrp_application import BASELINE, SINK, SOURCE, Assumed, network, problem
 from penstock.planning.problem import Plan
@@ -18,6 +19,8 @@ PINNED = {SOURCE: "New York", SINK: "Chicago"}  # the paper pins both, and does 
 
 
 class Minute(NamedTuple):
+    """One round of planning."""
+
     rate: float
     plan: Plan
     comes_to: Evaluation
@@ -53,7 +56,7 @@ def hour(
         answer = solve(asked, restricted=restricted and current is not None)
         minute_done()
         if not isinstance(answer, Optimal):
-            raise RuntimeError(f"minute {minute}: {answer}")
+            raise InputError(f"minute {minute}, {rate_at(minute):g} tuples/s: {answer}")
         before = current or answer.plan
         changed = tuple(name for name, hosts in answer.plan.items() if before[name] != hosts)
         yield Minute(rate_at(minute), answer.plan, answer.comes_to, changed)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.papers import am_tuning, edf_table, mdp_table, taas_tables
+from penstock.papers import am_tuning, edf_table, edrp_tables, mdp_table, taas_tables
 from penstock.papers.claims import Claim, Findings, Progress, Traces
 
 
@@ -14,6 +14,7 @@ class Reproduction:
     title: str
     settings: Sequence[str]  # what the reader must know, a paragraph each
     run: Callable[[Traces, int, Progress], Findings]  # (traces, threads, progress)
+    needs_traces: bool = True
 
 
 def _claims_only(
@@ -42,5 +43,11 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         title="Figures 20-22 of Russo 2023 (TAAS), the tuned Application Manager",
         settings=am_tuning.SETTINGS,
         run=am_tuning.reproduce,
+    ),
+    "edrp-tables": Reproduction(
+        title="Tables III-V and Figures 5-6 of Cardellini 2017 (optimal replication and placement)",
+        settings=edrp_tables.SETTINGS,
+        run=lambda _, threads, progress: edrp_tables.reproduce(progress),
+        needs_traces=False,
     ),
 }

@@ -1,1 +1,1 @@
-"""Where every replica runs, and what changing it costs: EDRP (Cardellini 2018a), solved exactly."""
+"""Where every replica runs, and what changing it costs: EDRP (Cardellini 2017), solved exactly."""

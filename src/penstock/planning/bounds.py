@@ -94,67 +94,80 @@ def replicas_on(tree: Tree, row: int, host: int) -> int:
     return count
 
 
+@compiled
+def _to(tree: Tree, measure: Measure, row: int, below: int, host: int) -> float:
+    """From a deployment to the operator below it, if that is on this host."""
+    longest, traffic = 0.0, 0.0
+    for place in range(tree.sizes[row]):
+        longest = max(longest, tree.delay_s[tree.members[row, place], host])
+        traffic += tree.price[tree.members[row, place], host]
+    if tree.per_host:
+        traffic = 0.0  # weighed by hosts, a mean over replicas would not be a bound
+    return (
+        measure.of_delay[below] * longest
+        + measure.of_traffic * tree.rate[below] * traffic / tree.sizes[row]
+    )
+
+
+@compiled
+def _and(measure: Measure, so_far: float, more: float) -> float:
+    """With one operator below more."""
+    return max(so_far, more) if measure.longest else so_far + more
+
+
+@compiled_allocating
+def _below(tree: Tree, measure: Measure, on: Floats, j: int, row: int, tight: Floats) -> float:
+    """At the least of all operators below a deployment with all the room its own replicas leave.
+
+    In `tight`, once for every one of its hosts, if there is only so much room.
+    """
+    hosts = tree.capacity.size
+    to = np.empty(hosts)
+    total = 0.0
+    for number in range(tree.children[j]):
+        c = tree.child[j, number]
+        best, second, at = np.inf, np.inf, NOBODY
+        for host in range(hosts):
+            to[host] = _to(tree, measure, row, c, host)
+            left = tree.capacity[host] - replicas_on(tree, row, host) * tree.demand[j]
+            value = to[host] + on[c, host, level_of(tree, left)]
+            if value < best:
+                best, second, at = value, best, host
+            elif value < second:
+                second = value
+        total = _and(measure, total, best)
+        for place in range(tree.sizes[row]):
+            host = tree.members[row, place]
+            elsewhere = second if at == host else best
+            taken = replicas_on(tree, row, host) * tree.demand[j]
+            for level in range(LEVELS):
+                room = room_at(tree, level, tree.capacity[host]) - taken
+                value = np.inf
+                if room >= 0:
+                    value = min(elsewhere, to[host] + on[c, host, level_of(tree, room)])
+                tight[place, level] = _and(measure, tight[place, level], value)
+    return total
+
+
 @compiled_allocating
 def rough(tree: Tree, measure: Measure, allowed: Flags) -> Floats:
     """For every deployment: its own share and, at the least, that of all operators below it."""
-    hosts = tree.capacity.size
     operators = tree.above.size
     found = np.full(tree.sizes.size, np.inf)
     # At the least from an operator downwards, if it is on this host, where there is so much room.
-    on = np.full((operators, hosts, LEVELS), np.inf)
-    to = np.empty(hosts)
+    on = np.full((operators, tree.capacity.size, LEVELS), np.inf)
+    tight = np.zeros((tree.members.shape[1], LEVELS))
     for j in range(operators - 1, -1, -1):
         for row in range(tree.first[j], tree.first[j + 1]):
             if not allowed[row]:
                 continue
-            # With all the room its own replicas leave it.
-            below = 0.0
-            # Once for every one of its hosts, if less room is there than it has by itself.
-            tight = np.zeros((tree.sizes[row], LEVELS))
-            for number in range(tree.children[j]):
-                c = tree.child[j, number]
-                for host in range(hosts):
-                    longest, traffic = 0.0, 0.0
-                    for place in range(tree.sizes[row]):
-                        longest = max(longest, tree.delay_s[tree.members[row, place], host])
-                        traffic += tree.price[tree.members[row, place], host]
-                    if tree.per_host:
-                        traffic = 0.0  # weighed by hosts, a mean over replicas would not be a bound
-                    to[host] = (
-                        measure.of_delay[c] * longest
-                        + measure.of_traffic * tree.rate[c] * traffic / tree.sizes[row]
-                    )
-                best, second, at = np.inf, np.inf, NOBODY
-                for host in range(hosts):
-                    here = replicas_on(tree, row, host)
-                    left = tree.capacity[host] - here * tree.demand[j]
-                    value = to[host] + on[c, host, level_of(tree, left)]
-                    if value < best:
-                        best, second, at = value, best, host
-                    elif value < second:
-                        second = value
-                below = max(below, best) if measure.longest else below + best
-                for place in range(tree.sizes[row]):
-                    host = tree.members[row, place]
-                    here = replicas_on(tree, row, host)
-                    elsewhere = second if at == host else best
-                    for level in range(LEVELS):
-                        room = room_at(tree, level, tree.capacity[host]) - here * tree.demand[j]
-                        value = elsewhere
-                        if room >= 0:
-                            value = min(value, to[host] + on[c, host, level_of(tree, room)])
-                        else:
-                            value = np.inf
-                        if measure.longest:
-                            tight[place, level] = max(tight[place, level], value)
-                        else:
-                            tight[place, level] += value
-            found[row] = measure.own[row] + below
+            tight[:] = 0.0
+            found[row] = measure.own[row] + _below(tree, measure, on, j, row, tight)
             for place in range(tree.sizes[row]):
                 host = tree.members[row, place]
-                here = replicas_on(tree, row, host)
+                taken = replicas_on(tree, row, host) * tree.demand[j]
                 for level in range(LEVELS):
-                    if room_at(tree, level, tree.capacity[host]) >= here * tree.demand[j]:
+                    if room_at(tree, level, tree.capacity[host]) >= taken:
                         on[j, host, level] = min(on[j, host, level], measure.own[row] + tight[place, level])
     return found
 
@@ -178,12 +191,33 @@ def code_of(tree: Tree, row: int, room: Floats) -> int:
     return code
 
 
+@compiled
+def _left_by(tree: Tree, j: int, above: int, code: int, row: int) -> int:
+    """The room that a deployment leaves below that one, as one number; NOBODY where it does not fit."""
+    p = tree.above[j]
+    left = 0
+    for place in range(tree.sizes[row]):
+        host = tree.members[row, place]
+        room = tree.capacity[host] - replicas_on(tree, above, host) * tree.demand[p]
+        rest = code
+        for q in range(min(tree.sizes[above], TRACKED) - 1, -1, -1):
+            if tree.members[above, q] == host:
+                room = room_at(tree, rest % LEVELS, room)
+                break
+            rest //= LEVELS
+        room -= replicas_on(tree, row, host) * tree.demand[j]
+        if room < -_LITTLE:
+            return NOBODY
+        if place < TRACKED:
+            left = left * LEVELS + level_of(tree, max(room, 0.0))
+    return left
+
+
 @compiled_allocating
 def least(tree: Tree, measure: Measure, store: Least, j: int, above: int, code: int) -> float:
     """From the operator j downwards, below one with this deployment which leaves so much room."""
-    p = tree.above[j]
     most = LEVELS ** min(tree.members.shape[1], TRACKED)
-    at = store.known_first[j] + (above - tree.first[p]) * most + code
+    at = store.known_first[j] + (above - tree.first[tree.above[j]]) * most + code
     if not np.isnan(store.known[at]):
         return float(store.known[at])
     best = np.inf
@@ -191,35 +225,20 @@ def least(tree: Tree, measure: Measure, store: Least, j: int, above: int, code: 
         row = store.order[number]
         if store.rough[row] >= best:
             break
-        value = measure.own[row]
+        way = 0.0
         if measure.of_delay[j] > 0:
-            value += measure.of_delay[j] * delay_between(tree, above, row)
+            way += measure.of_delay[j] * delay_between(tree, above, row)
         if measure.of_traffic > 0:
-            value += measure.of_traffic * tree.rate[j] * price_between(tree, above, row)
-        if value - measure.own[row] + store.rough[row] >= best:
+            way += measure.of_traffic * tree.rate[j] * price_between(tree, above, row)
+        if way + store.rough[row] >= best:
             continue
-        left, fits = 0, True
-        for place in range(tree.sizes[row]):
-            host = tree.members[row, place]
-            room = tree.capacity[host] - replicas_on(tree, above, host) * tree.demand[p]
-            rest = code
-            for q in range(min(tree.sizes[above], TRACKED) - 1, -1, -1):
-                if tree.members[above, q] == host:
-                    room = room_at(tree, rest % LEVELS, room)
-                    break
-                rest //= LEVELS
-            room -= replicas_on(tree, row, host) * tree.demand[j]
-            if room < -_LITTLE:
-                fits = False
-                break
-            if place < TRACKED:
-                left = left * LEVELS + level_of(tree, max(room, 0.0))
-        if not fits:
+        left = _left_by(tree, j, above, code, row)
+        if left == NOBODY:
             continue
-        below = 0.0
+        value, below = way + measure.own[row], 0.0
         for number_below in range(tree.children[j]):
             one = least(tree, measure, store, tree.child[j, number_below], row, left)
-            below = max(below, one) if measure.longest else below + one
+            below = _and(measure, below, one)
             if value + below >= best:
                 break
         best = min(best, value + below)

@@ -1,4 +1,4 @@
-"""How long an operator is down when it goes from one deployment to another (Cardellini 2018a, app. A).
+"""How long an operator is down when it goes from one deployment to another (Cardellini 2017, app. A).
 
 Eq. 25 as printed swaps the labels of scale-out and scale-in, and eq. 31 takes all of a host's replicas where
 only those that stay share what they have with new ones (as eq. 32 does): both are corrected here.

@@ -5,8 +5,8 @@ deployments of two operators with a stream between them, which is what makes it 
 """
 
 from collections.abc import Sequence
-from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,6 @@ from penstock.compiled import Floats, Ints
 from penstock.planning.choices import Choices
 from penstock.planning.downtime import NOBODY
 from penstock.planning.problem import Problem
-
-if TYPE_CHECKING:
-    from highspy import Highs
-
 
 class Milp(NamedTuple):
     """Minimise cost @ z with lower <= A z <= upper, all of z binary but the last two (r and t_D)."""
@@ -82,7 +78,7 @@ def as_milp(problem: Problem, choices: Sequence[Choices]) -> Milp:
         for i in path:
             columns.append(x(i))
             values.append(-choices[i].latency_s)
-        for pair in zip(path[:-1], path[1:], strict=True):
+        for pair in pairwise(path):
             e = ends.index(pair)
             columns.append(np.arange(y_first[e], y_first[e + 1]))
             values.append(-delays[e].ravel())
@@ -196,56 +192,57 @@ class Solved(NamedTuple):
     proven: bool
 
 
-def highs_of(milp: Milp, *, time_limit_s: float = np.inf, threads: int = 1) -> "Highs":
-    from highspy import Highs, HighsLp, HighsVarType, MatrixFormat
-
-    lp = HighsLp()
-    lp.num_col_, lp.num_row_ = len(milp.cost), len(milp.lower)
-    lp.col_cost_ = milp.cost
-    lp.col_lower_ = np.zeros(lp.num_col_)
-    lp.col_upper_ = np.concatenate([np.ones(lp.num_col_ - 2), np.full(2, np.inf)])
-    lp.row_lower_, lp.row_upper_ = milp.lower, milp.upper
-    ranks = np.lexsort((milp.columns, milp.rows))
-    lp.a_matrix_.format_ = MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.searchsorted(milp.rows[ranks], np.arange(lp.num_row_ + 1)).astype(np.int32)
-    lp.a_matrix_.index_ = milp.columns[ranks].astype(np.int32)
-    lp.a_matrix_.value_ = milp.values[ranks]
-    binary, real = HighsVarType.kInteger, HighsVarType.kContinuous
-    lp.integrality_ = [binary] * (lp.num_col_ - 2) + [real] * 2
-    lp.col_names_ = milp.names
-    model = Highs()
-    model.setOptionValue("output_flag", False)
-    model.setOptionValue("threads", threads)
-    model.setOptionValue("mip_rel_gap", 1e-9)
-    model.setOptionValue("mip_abs_gap", 1e-9)
-    model.setOptionValue("mip_feasibility_tolerance", 1e-9)
-    model.setOptionValue("primal_feasibility_tolerance", 1e-9)
-    if np.isfinite(time_limit_s):
-        model.setOptionValue("time_limit", float(time_limit_s))
-    model.passModel(lp)
-    return model
-
-
 def solved_by_highs(milp: Milp, *, time_limit_s: float = np.inf) -> Solved:
-    from highspy import HighsModelStatus
+    """HiGHS on one thread. The objective is that of the plan it finds, not of a nearly integer solution."""
+    from scipy.optimize import Bounds, LinearConstraint, milp as highs
+    from scipy.sparse import csr_array
 
-    model = highs_of(milp, time_limit_s=time_limit_s)
-    model.run()
-    status = model.getModelStatus()
-    if status in (HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible):
-        return Solved(None, np.inf, True)
-    values = np.array(model.getSolution().col_value)
-    if values.size == 0:
-        return Solved(None, np.inf, False)
-    rows = np.array(
-        [
-            int(np.argmax(values[first:last]))
-            for first, last in zip(milp.x_first[:-1], milp.x_first[1:], strict=True)
-        ]
+    columns, rows = len(milp.cost), len(milp.lower)
+    matrix = csr_array((milp.values, (milp.rows, milp.columns)), shape=(rows, columns))
+    binary = np.concatenate([np.ones(columns - 2), np.zeros(2)])
+    options: dict[str, float] = {"mip_rel_gap": 0.0}
+    if np.isfinite(time_limit_s):
+        options["time_limit"] = float(time_limit_s)
+    found = highs(
+        _SCALE * milp.cost,
+        integrality=binary,
+        bounds=Bounds(np.zeros(columns), np.where(binary > 0, 1.0, np.inf)),
+        constraints=LinearConstraint(matrix, milp.lower, milp.upper),
+        options=options,
     )
-    proven = status == HighsModelStatus.kOptimal
-    return Solved(rows, float(model.getInfo().objective_function_value), proven)
+    if found.status == _INFEASIBLE:
+        return Solved(None, np.inf, True)
+    if found.x is None:
+        return Solved(None, np.inf, False)
+    chosen = np.array(
+        [int(np.argmax(found.x[first:last])) for first, last in pairwise(milp.x_first)], np.int64
+    )
+    return Solved(chosen, float(found.fun) / _SCALE, found.status == _OPTIMAL)
 
 
-def write_lp(milp: Milp, to: PurePath) -> None:
-    highs_of(milp).writeModel(str(to))
+_SCALE = 1e4  # HiGHS stops when a millionth is left to gain: this makes it a ten-thousandth of a millionth
+_OPTIMAL, _INFEASIBLE = 0, 2
+
+
+def as_lp(milp: Milp) -> str:
+    """In the LP format, which all solvers read."""
+    ranks = np.lexsort((milp.columns, milp.rows))
+    ends = np.searchsorted(milp.rows[ranks], np.arange(len(milp.lower) + 1))
+    lines = ["Minimize", f" obj: {_terms(milp, np.arange(len(milp.cost)), milp.cost)}", "Subject To"]
+    for number, (first, last) in enumerate(pairwise(ends)):
+        entries = ranks[first:last]
+        left = _terms(milp, milp.columns[entries], milp.values[entries])
+        lower, upper = float(milp.lower[number]), float(milp.upper[number])
+        if lower == upper:
+            lines.append(f" c{number}: {left} = {lower!r}")
+        elif np.isfinite(lower):
+            lines.append(f" c{number}: {left} >= {lower!r}")
+        else:
+            lines.append(f" c{number}: {left} <= {upper!r}")
+    lines += ["Binary", *(f" {name}" for name in milp.names[:-2]), "End"]
+    return "\n".join(lines) + "\n"
+
+
+def _terms(milp: Milp, columns: Ints, values: Floats) -> str:
+    used = [(milp.names[column], float(value)) for column, value in zip(columns, values, strict=True) if value]
+    return " ".join(f"{'-' if value < 0 else '+'} {abs(value)!r} {name}" for name, value in used) or "0 r"

@@ -1,4 +1,4 @@
-"""EDRP: how many replicas every operator runs, and on which hosts (Cardellini 2018a, secs. 3 to 5).
+"""EDRP: how many replicas every operator runs, and on which hosts (Cardellini 2017, secs. 3 to 5).
 
 A deployment of an operator is a multiset of hosts. Response time is that of the longest path from a source
 to a sink (eq. 5 to 7), cost that of all replicas and of all traffic between hosts (eq. 8 and 9), downtime

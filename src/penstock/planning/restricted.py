@@ -1,4 +1,4 @@
-"""rEDRP: of every operator only deployments one step away from what runs now (Cardellini 2018a, sec. 7.2)."""
+"""rEDRP: of every operator only deployments one step away from what runs now (Cardellini 2017, sec. 7.2)."""
 
 from penstock.domain.errors import InputError
 from penstock.planning.problem import PlannedOperator, Problem

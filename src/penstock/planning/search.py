@@ -9,6 +9,7 @@ Few replicas are tried before many, short downtimes before long ones, so that a 
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Graph(NamedTuple):
 
     origin: Ints  # [operator, number] -> operator
     rate: Floats  # [operator, number]
-    count: Ints
+    streams: Ints  # how many, by operator
 
 
 class Weights(NamedTuple):
@@ -148,7 +149,7 @@ def _added(
 ) -> tuple[float, float, float]:
     """What a deployment of the next operator adds: weighed, in money, and when its tuples are done."""
     arrives_s, money, weighed = 0.0, rows.cost[row], 0.0
-    for number in range(graph.count[depth]):
+    for number in range(graph.streams[depth]):
         origin = graph.origin[depth, number]
         delay_s = delay_between(tree, state.chosen[origin], row)
         arrives_s = max(arrives_s, state.arrives_s[origin] + delay_s)
@@ -314,7 +315,7 @@ class _Search:
         self.graph = Graph(
             origin=np.full((count, widest), NOBODY, np.int64),
             rate=np.zeros((count, widest)),
-            count=np.array([len(streams) for streams in into], np.int64),
+            streams=np.array([len(streams) for streams in into], np.int64),
         )
         for j, streams in enumerate(into):
             for number, (origin, rate) in enumerate(streams):
@@ -348,7 +349,7 @@ class _Search:
         above = np.full(count, NOBODY, np.int64)
         rate = np.zeros(count)
         for j in range(count):
-            streams = int(self.graph.count[j])
+            streams = int(self.graph.streams[j])
             if streams:
                 number = int(np.argmax(shares[j, :streams]))
                 above[j], rate[j] = self.graph.origin[j, number], self.graph.rate[j, number]
@@ -380,7 +381,7 @@ class _Search:
         for path in paths:
             for before, j in zip([NOBODY, *path], path, strict=False):
                 shares[j, widest] += 1 / len(paths)
-                for number in range(int(self.graph.count[j])):
+                for number in range(int(self.graph.streams[j])):
                     if self.graph.origin[j, number] == before:
                         shares[j, number] += 1 / len(paths)
         return shares
@@ -390,7 +391,7 @@ class _Search:
         count = len(plan)
         ends, via = np.zeros(count), np.full(count, NOBODY)
         for j in range(count):
-            for number in range(int(self.graph.count[j])):
+            for number in range(int(self.graph.streams[j])):
                 origin = int(self.graph.origin[j, number])
                 at_s = ends[origin] + delay_between(tree, int(plan[origin]), int(plan[j]))
                 if via[j] == NOBODY or at_s > ends[j]:
@@ -403,10 +404,10 @@ class _Search:
 
     def _longest_path(self) -> list[int]:
         """By the number of operators: before any plan is known."""
-        count = len(self.graph.count)
+        count = len(self.graph.streams)
         length, via = np.ones(count), np.full(count, NOBODY)
         for j in range(count):
-            for number in range(int(self.graph.count[j])):
+            for number in range(int(self.graph.streams[j])):
                 origin = int(self.graph.origin[j, number])
                 if length[origin] + 1 > length[j]:
                     length[j], via[j] = length[origin] + 1, origin
@@ -447,8 +448,7 @@ class _Search:
         gaps = np.sort(np.argsort(np.diff(values))[::-1][: _LEVELS_OF_DOWNTIME - 1])
         edges = [0, *(gaps + 1), values.size]
         return [
-            (float(values[first]), float(values[last - 1]))
-            for first, last in zip(edges[:-1], edges[1:], strict=True)
+            (float(values[first]), float(values[last - 1])) for first, last in pairwise(edges)
         ]
 
     def _value(self, tree: Tree, plan: Ints) -> Floats:
@@ -456,7 +456,7 @@ class _Search:
         count = len(plan)
         ends, money = np.zeros(count), float(self.rows.cost[plan].sum())
         for j in range(count):
-            for number in range(int(self.graph.count[j])):
+            for number in range(int(self.graph.streams[j])):
                 origin = int(self.graph.origin[j, number])
                 ends[j] = max(ends[j], ends[origin] + delay_between(tree, int(plan[origin]), int(plan[j])))
                 money += self.graph.rate[j, number] * price_between(tree, int(plan[origin]), int(plan[j]))
@@ -480,7 +480,7 @@ class _Search:
         for j in range(count):
             rows = slice(self.first[j], self.first[j + 1])
             own[rows] = second * shares[j, widest] * self.rows.latency_s[rows] + money * self.rows.cost[rows]
-            for number in range(int(self.graph.count[j])):
+            for number in range(int(self.graph.streams[j])):
                 if self.graph.origin[j, number] == tree.above[j]:
                     of_delay[j] = second * shares[j, number]
         limit = best[0] - self.weights.down * low_s

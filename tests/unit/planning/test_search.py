@@ -11,7 +11,7 @@ from penstock.planning.milp import as_milp, solved_by_highs
 from penstock.planning.problem import Plan, Problem
 from penstock.planning.search import search
 from penstock.planning.solve import Incumbent, Infeasible, Optimal, all_choices, evaluated, solve
-from random_problems import random_problem
+from penstock.bench.random_problems import random_problem
 
 _MOST_PLANS = 20_000
 
