@@ -1,4 +1,4 @@
-"""Planning problems in files: an application, a network, and what runs now, as TOML. Unknown keys are errors."""
+"""Planning problems in files: an application, a network, what runs now, in TOML; unknown keys are errors."""
 
 import tomllib
 from pathlib import Path

@@ -1,5 +1,6 @@
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import Sparse
 
 Floats = npt.NDArray[np.float64]
 
@@ -13,3 +14,23 @@ def linprog(
     b_ub: Floats,
     bounds: tuple[float | None, float | None],
 ) -> OptimizeResult: ...
+
+class Bounds:
+    def __init__(self, lb: Floats, ub: Floats) -> None: ...
+
+class LinearConstraint:
+    def __init__(self, A: Sparse, lb: Floats, ub: Floats) -> None: ...
+
+class MilpResult:
+    status: int
+    x: Floats | None
+    fun: float | None
+
+def milp(
+    c: Floats,
+    *,
+    integrality: Floats,
+    bounds: Bounds,
+    constraints: LinearConstraint,
+    options: dict[str, float],
+) -> MilpResult: ...

@@ -1,4 +1,4 @@
-"""The exact search against HiGHS on the paper's formulation: random problems of all kinds, one after the other."""
+"""The exact search against HiGHS on the paper's formulation, on random problems of all kinds."""
 
 import os
 import time

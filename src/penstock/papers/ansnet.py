@@ -93,8 +93,5 @@ def delays_s(mean_s: float = MEAN_DELAY_S) -> Floats:
 def _distance_km(a: Site, b: Site) -> float:
     """On a great circle."""
     north, east = radians(b.latitude - a.latitude), radians(b.longitude - a.longitude)
-    half = (
-        sin(north / 2) ** 2
-        + cos(radians(a.latitude)) * cos(radians(b.latitude)) * sin(east / 2) ** 2
-    )
+    half = sin(north / 2) ** 2 + cos(radians(a.latitude)) * cos(radians(b.latitude)) * sin(east / 2) ** 2
     return 2 * _EARTH_KM * asin(sqrt(half))

@@ -1,4 +1,4 @@
-"""The application and the parameters of Cardellini 2017: Figure 4, Tables II and IV, and what they leave open.
+"""The application and the parameters of Cardellini 2017: Figure 4, Table II, and what they leave open.
 
 Printed: service rates, state sizes, code, start-up and synchronisation times, what a replica costs, bounds.
 Not printed: how many tuples operators behind the source get, and a price of the network that fits the costs
@@ -58,7 +58,7 @@ class Assumed:
     """What the paper does not print."""
 
     link_price: float = 0.002  # $/h of one tuple/s between two hosts
-    # Tuples that countByWindow sends on for each it gets. partialRank can take 2371 tuples/s, and has a second
+    # Tuples that countByWindow sends on for each it gets. partialRank can take 2371 tuples/s and has a second
     # replica at 105 tuples/s of the source in the paper: it must get about 20 times as many.
     counts: float = 20.0
     pulses: float = 0.01  # of the metronome, per tuple of the source
@@ -74,9 +74,7 @@ OBJECTIVES = {
 }
 
 
-def network(
-    names: tuple[str, ...], delay_s: Floats, link_price: float, *, slots: float = SLOTS
-) -> Network:
+def network(names: tuple[str, ...], delay_s: Floats, link_price: float, *, slots: float = SLOTS) -> Network:
     """Hosts that are all alike; two slots each, as in sec. 7.2."""
     price = np.full(delay_s.shape, link_price)
     np.fill_diagonal(price, 0.0)

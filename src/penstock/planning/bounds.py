@@ -103,9 +103,8 @@ def _to(tree: Tree, measure: Measure, row: int, below: int, host: int) -> float:
         traffic += tree.price[tree.members[row, place], host]
     if tree.per_host:
         traffic = 0.0  # weighed by hosts, a mean over replicas would not be a bound
-    return (
-        measure.of_delay[below] * longest
-        + measure.of_traffic * tree.rate[below] * traffic / tree.sizes[row]
+    return float(
+        measure.of_delay[below] * longest + measure.of_traffic * tree.rate[below] * traffic / tree.sizes[row]
     )
 
 

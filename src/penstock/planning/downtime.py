@@ -67,7 +67,7 @@ def _transfer_s(store: Store, host: int, size_bytes: float, bytes_s: float) -> f
     """Eq. 28 to 30: a round trip to the store, and what is moved."""
     if size_bytes == 0.0 and not store.round_trip_for_nothing:
         return 0.0
-    return 2.0 * store.delay_s[host] + size_bytes / bytes_s
+    return float(2.0 * store.delay_s[host] + size_bytes / bytes_s)
 
 
 @compiled

@@ -15,6 +15,7 @@ from penstock.planning.choices import Choices
 from penstock.planning.downtime import NOBODY
 from penstock.planning.problem import Problem
 
+
 class Milp(NamedTuple):
     """Minimise cost @ z with lower <= A z <= upper, all of z binary but the last two (r and t_D)."""
 
@@ -194,7 +195,8 @@ class Solved(NamedTuple):
 
 def solved_by_highs(milp: Milp, *, time_limit_s: float = np.inf) -> Solved:
     """HiGHS on one thread. The objective is that of the plan it finds, not of a nearly integer solution."""
-    from scipy.optimize import Bounds, LinearConstraint, milp as highs
+    from scipy.optimize import Bounds, LinearConstraint
+    from scipy.optimize import milp as highs
     from scipy.sparse import csr_array
 
     columns, rows = len(milp.cost), len(milp.lower)
@@ -212,12 +214,12 @@ def solved_by_highs(milp: Milp, *, time_limit_s: float = np.inf) -> Solved:
     )
     if found.status == _INFEASIBLE:
         return Solved(None, np.inf, True)
-    if found.x is None:
+    if found.x is None or found.fun is None:
         return Solved(None, np.inf, False)
     chosen = np.array(
         [int(np.argmax(found.x[first:last])) for first, last in pairwise(milp.x_first)], np.int64
     )
-    return Solved(chosen, float(found.fun) / _SCALE, found.status == _OPTIMAL)
+    return Solved(chosen, found.fun / _SCALE, found.status == _OPTIMAL)
 
 
 _SCALE = 1e4  # HiGHS stops when a millionth is left to gain: this makes it a ten-thousandth of a millionth
@@ -244,5 +246,7 @@ def as_lp(milp: Milp) -> str:
 
 
 def _terms(milp: Milp, columns: Ints, values: Floats) -> str:
-    used = [(milp.names[column], float(value)) for column, value in zip(columns, values, strict=True) if value]
+    used = [
+        (milp.names[column], float(value)) for column, value in zip(columns, values, strict=True) if value
+    ]
     return " ".join(f"{'-' if value < 0 else '+'} {abs(value)!r} {name}" for name, value in used) or "0 r"

@@ -285,7 +285,7 @@ class Found(NamedTuple):
     steps: int
 
 
-_STEPS = 2_000  # between two looks at whoever wants it to stop
+_STEPS = 100  # between two looks at whoever wants it to stop; with many deployments one takes long
 _LEVELS_OF_DOWNTIME = 4
 
 
@@ -447,9 +447,7 @@ class _Search:
             return [(0.0, float(values[-1]))]
         gaps = np.sort(np.argsort(np.diff(values))[::-1][: _LEVELS_OF_DOWNTIME - 1])
         edges = [0, *(gaps + 1), values.size]
-        return [
-            (float(values[first]), float(values[last - 1])) for first, last in pairwise(edges)
-        ]
+        return [(float(values[first]), float(values[last - 1])) for first, last in pairwise(edges)]
 
     def _value(self, tree: Tree, plan: Ints) -> Floats:
         """Objective, response time, money and downtime of a whole plan."""
@@ -469,7 +467,7 @@ class _Search:
     def _within(
         self, paths: Sequence[Sequence[int]], allowed: Flags, low_s: float, best: Floats, plan: Ints
     ) -> float:
-        """Search among these; what is found better is written to `best` and `plan`. The bound that is left."""
+        """Search among these; what is better is written to `best` and `plan`. The bound that is left."""
         shares = self._shares(paths)
         tree = self._tree(shares)
         widest = shares.shape[1] - 1

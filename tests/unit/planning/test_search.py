@@ -6,12 +6,12 @@ from math import inf, prod
 import numpy as np
 import pytest
 
+from penstock.bench.random_problems import random_problem
 from penstock.planning.choices import deployment
 from penstock.planning.milp import as_milp, solved_by_highs
 from penstock.planning.problem import Plan, Problem
 from penstock.planning.search import search
 from penstock.planning.solve import Incumbent, Infeasible, Optimal, all_choices, evaluated, solve
-from penstock.bench.random_problems import random_problem
 
 _MOST_PLANS = 20_000
 
@@ -40,7 +40,9 @@ def test_no_plan_of_all_is_better(seed: int) -> None:
         pytest.skip("too many plans to try all")
     names = [operator.name for operator in problem.operators]
     rows = [[deployment(problem, row) for row in one.members] for one in choices]
-    best = min((value_of(problem, dict(zip(names, plan, strict=True))) for plan in product(*rows)), default=inf)
+    best = min(
+        (value_of(problem, dict(zip(names, plan, strict=True))) for plan in product(*rows)), default=inf
+    )
     answer = solve(problem)
     if best == inf:
         assert isinstance(answer, Infeasible)

@@ -91,7 +91,9 @@ def seen(
     )
 
 
-def carried_out(hosts: dict[str, tuple[str, ...]], granted: tuple[Request, ...]) -> dict[str, tuple[str, ...]]:
+def carried_out(
+    hosts: dict[str, tuple[str, ...]], granted: tuple[Request, ...]
+) -> dict[str, tuple[str, ...]]:
     after = {name: list(there) for name, there in hosts.items()}
     for request in granted:
         there = after[request.operator]
@@ -110,18 +112,21 @@ def carried_out(hosts: dict[str, tuple[str, ...]], granted: tuple[Request, ...])
 
 
 def test_without_nodes_it_takes_the_cheapest_replicas_that_keep_the_objective() -> None:
-    """At 1.1 x 150 tuples/s two replicas of 100 have 10 ms / (1 - .825) = 57 ms each, 114 in all; three 22."""
+    """At 1.1 x 150 tuples/s two replicas have 10 ms / (1 - .825) = 57 ms, for both 114; three have 22."""
     verdict, _ = manager().grant(
         PlanningManager.initial(manager()), (), seen(150.0, {"first": ("slow",), "second": ("slow",)})
     )
-    assert sorted(request.target.total for request in verdict.granted if isinstance(request, ScaleOut)) == [2, 3]
+    assert sorted(request.target.total for request in verdict.granted if isinstance(request, ScaleOut)) == [
+        2,
+        3,
+    ]
     assert all(request.nodes == () for request in verdict.granted if isinstance(request, ScaleOut))
 
 
 @pytest.mark.parametrize("restricted", [False, True])
 def test_step_by_step_it_gets_where_it_planned_to(restricted: bool) -> None:
     nodes = {"a": 0, "b": 0, "c": 0, "d": 0}
-    hosts = {"first": ("a",), "second": ("b",)}
+    hosts: dict[str, tuple[str, ...]] = {"first": ("a",), "second": ("b",)}
     policy = manager(restricted=restricted)
     memory = policy.initial()
     rng = np.random.default_rng(1)
@@ -143,7 +148,7 @@ def test_step_by_step_it_gets_where_it_planned_to(restricted: bool) -> None:
 def test_replicas_on_another_type_are_exchanged_by_adding_first() -> None:
     """One fast node keeps what two slow ones do not need to: at 150 tuples/s two slow are cheaper."""
     nodes = {"slow-1": 0, "slow-2": 0, "slow-3": 0, "fast-1": 1}
-    hosts = {"first": ("fast-1",), "second": ("fast-1",)}
+    hosts: dict[str, tuple[str, ...]] = {"first": ("fast-1",), "second": ("fast-1",)}
     policy = manager(types=(SLOW, FAST))
     memory = policy.initial()
     for number in range(8):

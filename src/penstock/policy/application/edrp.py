@@ -7,8 +7,8 @@ all of a type count as one, with room for everything and next to each other.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, comb, log
 from typing import Annotated, NamedTuple
@@ -44,10 +44,10 @@ from penstock.policy.parameters import Param
 from penstock.policy.registry import application_policy
 
 _LEVEL = 1.1  # how much higher each level of the load is than the one below it
-_LESS = 0.9  # of the load, planned for where no plan can take all of it
-_LEAST_SHARE = 0.05  # of the load, below which nothing helps
+_LESS = 0.8  # of the load, planned for where no plan can take all of it
+_LEAST_SHARE = 0.01  # of the load, below which nothing helps
 _MOST_DEPLOYMENTS = 5_000  # of an operator
-_PATIENCE = 500  # times that a search is asked for what it has; each time it has gone on for 2,000 steps
+_PATIENCE = 10_000  # times that a search is asked for what it has; each time it has gone on for 100 steps
 
 
 class PlanMemory(NamedTuple):
@@ -78,13 +78,11 @@ class PlanningManager:
     response_time: Annotated[float, Param("weight of the response time", at_least=0)] = 0.3
     cost: Annotated[float, Param("weight of what replicas cost", at_least=0)] = 0.3
     downtime: Annotated[float, Param("weight of what a change interrupts", at_least=0)] = 0.4
-    headroom: Annotated[
-        float, Param("share of the load that is planned for on top of it", at_least=0)
-    ] = 0.1
+    headroom: Annotated[float, Param("share of the load that is planned for on top of it", at_least=0)] = 0.1
     pause_s: Annotated[float, Param("seconds that a change interrupts the application for", at_least=0)] = 1.0
-    max_downtime_s: Annotated[float, Param("most seconds of interruption, the unit it is weighed in", above=0)] = (
-        60.0
-    )
+    max_downtime_s: Annotated[
+        float, Param("most seconds of interruption, the unit it is weighed in", above=0)
+    ] = 60.0
     every_s: Annotated[float, Param("seconds after which a plan is made anew in any case", above=0)] = 600.0
 
     def __post_init__(self) -> None:
@@ -135,16 +133,13 @@ class PlanningManager:
             tuple(granted.values()), tuple(Refused(request, why) for request in requests), decisions
         )
 
-    def _planned(
-        self, seen: ApplicationObservation, now: Plan, rate: float, level: int
-    ) -> PlanMemory:
+    def _planned(self, seen: ApplicationObservation, now: Plan, rate: float, level: int) -> PlanMemory:
         """The best plan for the load; where none can take it, for as much of it as one can."""
         network = self._network(seen)
         share, wanted = 1.0, (1 + self.headroom) * rate
         while share > _LEAST_SHARE:
             problem = self._problem(network, now, share * wanted)
-            looks = iter(range(_PATIENCE))
-            answer = solve(problem, restricted=self.restricted, enough=lambda: next(looks, None) is None)
+            answer = solve(problem, restricted=self.restricted, enough=_patience())
             if isinstance(answer, Optimal | Incumbent):
                 part = "" if share == 1 else f", of which {100 * share:.0f} % can be taken"
                 proof = "best" if isinstance(answer, Optimal) else f"within {100 * answer.gap:.0f} % of best"
@@ -310,6 +305,12 @@ class PlanningManager:
     @staticmethod
     def _named(hosts: Sequence[str], seen: ApplicationObservation) -> tuple[str, ...]:
         return () if seen.nodes is None else tuple(hosts)
+
+
+def _patience() -> Callable[[], bool]:
+    """By the number of looks, not by the clock: a run has to replay."""
+    looks = iter(range(_PATIENCE))
+    return lambda: next(looks, None) is None
 
 
 def _same(plan: Plan, other: Plan) -> bool:
