@@ -1,10 +1,11 @@
 """What the rest of a plan takes at the least, once some operators have their hosts.
 
-Operators hang in a tree: each below one of those it gets tuples from. Going down the tree, two things are
-remembered of the operator above: its deployment, and how much room it leaves on its own hosts. So operators
-one after the other that would all like to be on one host are known to have to part, which is what a bound
-without capacities, or a relaxed linear programme, does not see. Forgotten is everything else, so that what
-comes out is never more than what the rest of any plan takes.
+Operators hang in a tree: each below one of those it gets tuples from. Going down the tree, three things are
+remembered: the deployment of the operator above, how much room it leaves on its own hosts, and which hosts
+near them are full. So operators one after the other that would all like to be on one host, or to go to and
+fro between two, are known to have to part, which is what a bound without capacities, or a relaxed linear
+programme, does not see. Forgotten is everything else, so that what comes out is never more than what the rest
+of any plan takes.
 
 Two bounds of this kind, the first to order and to skip, the second to prune:
 - `rough`: the operator below counts as on only one of its hosts, the one that serves it best;
@@ -20,6 +21,8 @@ from penstock.planning.downtime import NOBODY
 
 LEVELS = 3  # room for no replica more, for one, for more
 TRACKED = 4  # replicas of a deployment on whose hosts room is remembered
+NEAR = 5  # hosts near a replica of which it is remembered that they are full
+BITS = 62  # hosts that a set written as one number can hold; of others nothing is remembered
 _LITTLE = 1e-9
 
 
@@ -36,8 +39,8 @@ class Tree(NamedTuple):
     rate: Floats  # by operator: tuples/s from the one above
     capacity: Floats  # by host
     unit: float  # the smallest demand of all
-    delay_s: Floats
-    price: Floats
+    delay_s: Floats  # [deployment, host]: of the replica farthest from it
+    price: Floats  # [deployment, host]: of one tuple/s to it, the mean over replicas
     per_host: bool  # traffic counts once per pair of hosts, not per pair of replicas
 
 
@@ -50,29 +53,46 @@ class Measure(NamedTuple):
     longest: bool  # over the operators below: the longest, not all of them
 
 
+@compiled_allocating
+def to_hosts(
+    members: Ints, sizes: Ints, delay_s: Floats, price: Floats, per_host: bool
+) -> tuple[Floats, Floats]:
+    """From every deployment to every host: the longest delay, and the mean price."""
+    rows, hosts = len(members), len(delay_s)
+    longest_s, mean = np.zeros((rows, hosts)), np.zeros((rows, hosts))
+    for row in range(rows):
+        counted = 0
+        for place in range(sizes[row]):
+            origin = members[row, place]
+            if place > 0 and origin == members[row, place - 1] and per_host:
+                continue
+            counted += 1
+            for host in range(hosts):
+                longest_s[row, host] = max(longest_s[row, host], delay_s[origin, host])
+                mean[row, host] += price[origin, host]
+        mean[row] /= counted
+    return longest_s, mean
+
+
 @compiled
 def delay_between(tree: Tree, a: int, b: int) -> float:
     """Eq. 3."""
     longest = 0.0
-    for p in range(tree.sizes[a]):
-        for q in range(tree.sizes[b]):
-            longest = max(longest, tree.delay_s[tree.members[a, p], tree.members[b, q]])
+    for place in range(tree.sizes[b]):
+        longest = max(longest, tree.delay_s[a, tree.members[b, place]])
     return longest
 
 
 @compiled
 def price_between(tree: Tree, a: int, b: int) -> float:
     """Eq. 4, of one tuple/s."""
-    total, pairs = 0.0, 0
-    for p in range(tree.sizes[a]):
-        if tree.per_host and p > 0 and tree.members[a, p] == tree.members[a, p - 1]:
+    total, counted = 0.0, 0
+    for place in range(tree.sizes[b]):
+        if tree.per_host and place > 0 and tree.members[b, place] == tree.members[b, place - 1]:
             continue
-        for q in range(tree.sizes[b]):
-            if tree.per_host and q > 0 and tree.members[b, q] == tree.members[b, q - 1]:
-                continue
-            total += tree.price[tree.members[a, p], tree.members[b, q]]
-            pairs += 1
-    return total / pairs
+        total += tree.price[a, tree.members[b, place]]
+        counted += 1
+    return total / counted
 
 
 @compiled
@@ -97,15 +117,9 @@ def replicas_on(tree: Tree, row: int, host: int) -> int:
 @compiled
 def _to(tree: Tree, measure: Measure, row: int, below: int, host: int) -> float:
     """From a deployment to the operator below it, if that is on this host."""
-    longest, traffic = 0.0, 0.0
-    for place in range(tree.sizes[row]):
-        longest = max(longest, tree.delay_s[tree.members[row, place], host])
-        traffic += tree.price[tree.members[row, place], host]
-    if tree.per_host:
-        traffic = 0.0  # weighed by hosts, a mean over replicas would not be a bound
-    return float(
-        measure.of_delay[below] * longest + measure.of_traffic * tree.rate[below] * traffic / tree.sizes[row]
-    )
+    # If this is its cheapest host, the mean price over all of them is no less, nor is the longest delay.
+    traffic = measure.of_traffic * tree.rate[below] * tree.price[row, host]
+    return float(measure.of_delay[below] * tree.delay_s[row, host] + traffic)
 
 
 @compiled
@@ -177,8 +191,12 @@ class Least(NamedTuple):
     rough: Floats
     order: Ints  # rows of every operator, by `rough`
     ends: Ints  # by operator: how many of them count, from its first row on
-    known: Floats  # [row of the one above, room it leaves], by operator one after the other; nan: not yet
-    known_first: Ints  # by operator: where its part of `known` begins
+    near: Ints  # by deployment: the set of hosts of which it is remembered that they are full
+    # What was found last, by a number made of what was asked: where two have the same, the later one stays.
+    asked: (
+        Ints  # [number, 0]: operator, row above and its room as one number; [number, 1]: hosts that are full
+    )
+    known: Floats
 
 
 @compiled
@@ -191,12 +209,35 @@ def code_of(tree: Tree, row: int, room: Floats) -> int:
 
 
 @compiled
-def _left_by(tree: Tree, j: int, above: int, code: int, row: int) -> int:
+def full_hosts(tree: Tree, room: Floats) -> int:
+    """Hosts without room for any operator, as a set written as one number."""
+    full = 0
+    for host in range(min(room.size, BITS)):
+        if level_of(tree, room[host]) == 0:
+            full |= 1 << host
+    return full
+
+
+@compiled
+def _filled_by(tree: Tree, row: int, code: int) -> int:
+    """Those hosts of a deployment that it leaves no room on."""
+    full = 0
+    for place in range(min(tree.sizes[row], TRACKED) - 1, -1, -1):
+        if code % LEVELS == 0 and tree.members[row, place] < BITS:
+            full |= 1 << tree.members[row, place]
+        code //= LEVELS
+    return full
+
+
+@compiled
+def _left_by(tree: Tree, j: int, above: int, code: int, full: int, row: int) -> int:
     """The room that a deployment leaves below that one, as one number; NOBODY where it does not fit."""
     p = tree.above[j]
     left = 0
     for place in range(tree.sizes[row]):
         host = tree.members[row, place]
+        if host < BITS and (full >> host) & 1:
+            return NOBODY
         room = tree.capacity[host] - replicas_on(tree, above, host) * tree.demand[p]
         rest = code
         for q in range(min(tree.sizes[above], TRACKED) - 1, -1, -1):
@@ -212,34 +253,53 @@ def _left_by(tree: Tree, j: int, above: int, code: int, row: int) -> int:
     return left
 
 
+@compiled
+def _way(tree: Tree, measure: Measure, j: int, above: int, row: int) -> float:
+    """From the deployment above to one of the operator j."""
+    way = 0.0
+    if measure.of_delay[j] > 0:
+        way += measure.of_delay[j] * delay_between(tree, above, row)
+    if measure.of_traffic > 0:
+        way += measure.of_traffic * tree.rate[j] * price_between(tree, above, row)
+    return way
+
+
+@compiled
+def _number(asked: int, full: int, numbers: int) -> int:
+    """Where it is kept: numbers are a power of two, and the upper bits of a product depend on all of both."""
+    mixed = (asked * 0x9E3779B97F4A7C1 + full) * 0x5851F42D4C957F2D
+    return (mixed >> 24) & (numbers - 1)
+
+
 @compiled_allocating
-def least(tree: Tree, measure: Measure, store: Least, j: int, above: int, code: int) -> float:
-    """From the operator j downwards, below one with this deployment which leaves so much room."""
-    most = LEVELS ** min(tree.members.shape[1], TRACKED)
-    at = store.known_first[j] + (above - tree.first[tree.above[j]]) * most + code
-    if not np.isnan(store.known[at]):
+def least(tree: Tree, measure: Measure, store: Least, j: int, above: int, code: int, full: int) -> float:
+    """From the operator j downwards, below one with this deployment which leaves so much room.
+
+    What is full may be any hosts, and those of the deployment above need not be among them.
+    """
+    asked = (above * LEVELS**TRACKED + code) * tree.above.size + j
+    full &= store.near[above]
+    at = _number(asked, full, store.known.size)
+    if store.asked[at, 0] == asked and store.asked[at, 1] == full:
         return float(store.known[at])
     best = np.inf
+    full_below = full | _filled_by(tree, above, code)
     for number in range(tree.first[j], tree.first[j] + store.ends[j]):
         row = store.order[number]
         if store.rough[row] >= best:
             break
-        way = 0.0
-        if measure.of_delay[j] > 0:
-            way += measure.of_delay[j] * delay_between(tree, above, row)
-        if measure.of_traffic > 0:
-            way += measure.of_traffic * tree.rate[j] * price_between(tree, above, row)
+        way = _way(tree, measure, j, above, row)
         if way + store.rough[row] >= best:
             continue
-        left = _left_by(tree, j, above, code, row)
+        left = _left_by(tree, j, above, code, full, row)
         if left == NOBODY:
             continue
         value, below = way + measure.own[row], 0.0
         for number_below in range(tree.children[j]):
-            one = least(tree, measure, store, tree.child[j, number_below], row, left)
+            one = least(tree, measure, store, tree.child[j, number_below], row, left, full_below)
             below = _and(measure, below, one)
             if value + below >= best:
                 break
         best = min(best, value + below)
-    store.known[at] = best
+    store.asked[at, 0], store.asked[at, 1], store.known[at] = asked, full, best
     return best

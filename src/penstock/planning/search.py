@@ -16,17 +16,19 @@ import numpy as np
 
 from penstock.compiled import Flags, Floats, Ints, compiled, compiled_allocating
 from penstock.planning.bounds import (
-    LEVELS,
-    TRACKED,
+    BITS,
+    NEAR,
     Least,
     Measure,
     Tree,
     code_of,
     delay_between,
+    full_hosts,
     least,
     price_between,
     replicas_on,
     rough,
+    to_hosts,
 )
 from penstock.planning.choices import Choices
 from penstock.planning.downtime import NOBODY
@@ -89,6 +91,7 @@ class Bound(NamedTuple):
 def _rest(tree: Tree, bound: Bound, state: State, depth: int) -> float:
     """At the least, of all operators after this one that have their hosts, those below them included."""
     total = 0.0
+    full = full_hosts(tree, state.room)
     for j in range(depth + 1, tree.above.size):
         p = tree.above[j]
         if p == NOBODY:
@@ -96,12 +99,23 @@ def _rest(tree: Tree, bound: Bound, state: State, depth: int) -> float:
             one = bound.store.rough[row] if row != NOBODY else np.inf
         elif p <= depth:
             above = state.chosen[p]
-            one = least(tree, bound.measure, bound.store, j, above, code_of(tree, above, state.room))
+            code = code_of(tree, above, state.room)
+            one = least(tree, bound.measure, bound.store, j, above, code, full)
         else:
             continue
         total += one
         if total == np.inf:
             break
+    return total
+
+
+@compiled
+def _rough_rest(tree: Tree, bound: Bound, depth: int) -> float:
+    """The same, whatever has been chosen."""
+    total = 0.0
+    for j in range(depth + 1, tree.above.size):
+        if tree.above[j] <= depth and bound.store.ends[j] > 0:
+            total += bound.store.rough[bound.store.order[tree.first[j]]]
     return total
 
 
@@ -111,6 +125,7 @@ def _longest_s(tree: Tree, bound: Bound, state: State, depth: int) -> float:
     longest = 0.0
     for j in range(depth + 1):
         longest = max(longest, state.arrives_s[j])
+    full = full_hosts(tree, state.room)
     for j in range(depth + 1, tree.above.size):
         p = tree.above[j]
         if p == NOBODY:
@@ -118,9 +133,8 @@ def _longest_s(tree: Tree, bound: Bound, state: State, depth: int) -> float:
             one = bound.store.rough[row] if row != NOBODY else np.inf
         elif p <= depth:
             above = state.chosen[p]
-            one = state.arrives_s[p] + least(
-                tree, bound.measure, bound.store, j, above, code_of(tree, above, state.room)
-            )
+            code = code_of(tree, above, state.room)
+            one = state.arrives_s[p] + least(tree, bound.measure, bound.store, j, above, code, full)
         else:
             continue
         longest = max(longest, one)
@@ -160,6 +174,26 @@ def _added(
 
 
 @compiled_allocating
+def _apart(
+    tree: Tree,
+    weights: Weights,
+    way: Bound,
+    money: Bound,
+    state: State,
+    depth: int,
+    limit: float,
+    spent: float,
+) -> tuple[float, float]:
+    """Response time and money, each at the least by itself."""
+    longest_s = _longest_s(tree, way, state, depth)
+    # Money has few good bounds where prices are alike, and they take long: a rough one will do where a plan
+    # that breaks the bound on cost is no better than the best one known.
+    if weights.money * weights.most_money < limit:
+        return longest_s, spent + _rest(tree, money, state, depth)
+    return longest_s, spent + _rough_rest(tree, money, depth)
+
+
+@compiled_allocating
 def _open(
     tree: Tree,
     graph: Graph,
@@ -196,8 +230,7 @@ def _open(
         _place(tree, state, depth, row, 1.0)
         value += _rest(tree, combined, state, depth)
         if value < limit:
-            longest_s = _longest_s(tree, way, state, depth)
-            least_money = spent + cost + _rest(tree, money, state, depth)
+            longest_s, least_money = _apart(tree, weights, way, money, state, depth, limit, spent + cost)
             apart = weights.second * longest_s + weights.money * least_money + weights.down * down
             value = max(value, apart)
             if longest_s <= weights.most_s and least_money <= weights.most_money and value < limit:
@@ -287,6 +320,7 @@ class Found(NamedTuple):
 
 _STEPS = 100  # between two looks at whoever wants it to stop; with many deployments one takes long
 _LEVELS_OF_DOWNTIME = 4
+_KEPT, _MOST_KEPT = 8, 1 << 21  # bounds: for every deployment, and in all
 
 
 def search(
@@ -302,10 +336,43 @@ def search(
     return _Search(problem, choices, enough).run(known)
 
 
+def _late(problem: Problem) -> list[int]:
+    """Operators in the order in which they get their hosts: each as late as those it sends to allow.
+
+    What an operator aside from the longest path does is bound by little but the ones it sends to. Chosen
+    early, every host of it would have all the rest searched again.
+    """
+    index = {operator.name: number for number, operator in enumerate(problem.operators)}
+    behind = [0] * len(index)  # streams from a source
+    waits = [0] * len(index)  # streams to operators that are not in the order yet
+    from_: list[list[int]] = [[] for _ in index]
+    for target in range(len(index)):
+        for stream in problem.streams:
+            if index[stream.target] == target:
+                origin = index[stream.origin]
+                behind[target] = max(behind[target], behind[origin] + 1)
+                waits[origin] += 1
+                from_[target].append(origin)
+    backwards: list[int] = []
+    ready = {number for number in index.values() if waits[number] == 0}
+    while ready:
+        # Of several that could be last, the one nearest to a source: the others are on longer paths.
+        last = min(ready, key=lambda number: (behind[number], -number))
+        ready.remove(last)
+        backwards.append(last)
+        for origin in from_[last]:
+            waits[origin] -= 1
+            if waits[origin] == 0:
+                ready.add(origin)
+    return backwards[::-1]
+
+
 class _Search:
     def __init__(self, problem: Problem, choices: Sequence[Choices], enough: Callable[[], bool]) -> None:
         self.problem, self.enough = problem, enough
-        operators = problem.operators
+        self.order = _late(problem)
+        operators = [problem.operators[number] for number in self.order]
+        choices = [choices[number] for number in self.order]
         index = {operator.name: number for number, operator in enumerate(operators)}
         count = len(operators)
         into: list[list[tuple[int, float]]] = [[] for _ in operators]
@@ -341,6 +408,16 @@ class _Search:
             most_s=goal.max_response_time_s * (1 + 1e-12),
             most_money=goal.max_cost * (1 + 1e-12),
         )
+        self.sizes = (members != NOBODY).sum(axis=1)
+        self.delay_s, self.price = to_hosts(
+            members,
+            self.sizes,
+            np.ascontiguousarray(problem.network.delay_s, float),
+            np.ascontiguousarray(problem.network.price, float),
+            problem.readings.traffic_per_host,
+        )
+        self.near = self._near()
+        self.nowhere = np.zeros_like(self.near)
         self.steps = 0
 
     def _tree(self, shares: Floats) -> Tree:
@@ -361,7 +438,7 @@ class _Search:
         return Tree(
             first=self.first,
             members=self.members,
-            sizes=(self.members != NOBODY).sum(axis=1),
+            sizes=self.sizes,
             demand=self.demand,
             above=above,
             child=child,
@@ -369,10 +446,21 @@ class _Search:
             rate=rate,
             capacity=np.array([host.capacity for host in network.hosts]),
             unit=float(self.demand.min()),
-            delay_s=np.ascontiguousarray(network.delay_s, float),
-            price=np.ascontiguousarray(network.price, float),
+            delay_s=self.delay_s,
+            price=self.price,
             per_host=self.problem.readings.traffic_per_host,
         )
+
+    def _near(self) -> Ints:
+        """Of every deployment, the hosts that its tuples would like best to go to, as a set in one number."""
+        network = self.problem.network
+        rate = max((stream.rate for stream in self.problem.streams), default=0.0)
+        apart = self.weights.second * network.delay_s + self.weights.money * rate * network.price
+        nearest = np.argsort(apart, axis=1, kind="stable")[:, : NEAR + 1]
+        bits = np.where(nearest < BITS, np.int64(1) << np.minimum(nearest, BITS), 0)
+        by_host = np.bitwise_or.reduce(bits, axis=1)
+        there = self.members != NOBODY
+        return np.bitwise_or.reduce(np.where(there, by_host[self.members], 0), axis=1)
 
     def _shares(self, paths: Sequence[Sequence[int]]) -> Floats:
         """Of every stream, and of every operator (last column), in the mean of these paths."""
@@ -422,7 +510,7 @@ class _Search:
         tree = self._tree(self._shares(paths))
         sizes = tree.sizes
         if known is not None:
-            plan[:] = self.first[:-1] + np.array(known)
+            plan[:] = self.first[:-1] + np.array(known)[self.order]
             best[:] = self._value(tree, plan)
             paths = [self._critical(plan, tree)]
         bound = np.inf
@@ -482,12 +570,20 @@ class _Search:
                 if self.graph.origin[j, number] == tree.above[j]:
                     of_delay[j] = second * shares[j, number]
         limit = best[0] - self.weights.down * low_s
-        combined = self._bound(tree, Measure(own, of_delay, money, False), allowed, limit)
+        combined = self._bound(tree, Measure(own, of_delay, money, False), allowed, limit, self.near)
         way = self._bound(
-            tree, Measure(self.rows.latency_s, np.ones(count), 0.0, True), allowed, self.weights.most_s
+            tree,
+            Measure(self.rows.latency_s, np.ones(count), 0.0, True),
+            allowed,
+            self.weights.most_s,
+            self.nowhere,
         )
         spent = self._bound(
-            tree, Measure(self.rows.cost, np.zeros(count), 1.0, False), allowed, self.weights.most_money
+            tree,
+            Measure(self.rows.cost, np.zeros(count), 1.0, False),
+            allowed,
+            self.weights.most_money,
+            self.nowhere,
         )
         most = int(max(combined.store.ends.max(), 1))
         state = State(
@@ -515,7 +611,7 @@ class _Search:
             if self.enough():
                 return min(float(open_bound(state)), float(best[0]))
 
-    def _bound(self, tree: Tree, measure: Measure, allowed: Flags, limit: float) -> Bound:
+    def _bound(self, tree: Tree, measure: Measure, allowed: Flags, limit: float, near: Ints) -> Bound:
         values = rough(tree, measure, allowed)
         count = len(self.demand)
         order = np.concatenate(
@@ -527,12 +623,15 @@ class _Search:
         ends = np.array(
             [int((values[self.first[j] : self.first[j + 1]] <= limit).sum()) for j in range(count)], np.int64
         )
-        codes = LEVELS ** min(self.members.shape[1], TRACKED)
-        above = [int(self.first[p + 1] - self.first[p]) if p != NOBODY else 0 for p in tree.above]
-        known_first = np.concatenate([[0], np.cumsum(above)]).astype(np.int64) * codes
-        return Bound(measure, Least(values, order, ends, np.full(int(known_first[-1]), np.nan), known_first))
+        numbers = min(1 << int(_KEPT * len(values)).bit_length(), _MOST_KEPT)
+        return Bound(
+            measure,
+            Least(values, order, ends, near, np.full((numbers, 2), NOBODY, np.int64), np.empty(numbers)),
+        )
 
     def _found(self, best: Floats, plan: Ints, bound: float) -> Found:
         if best[0] == np.inf:
             return Found(None, np.inf, bound, self.steps)
-        return Found(plan - self.first[:-1], float(best[0]), min(bound, float(best[0])), self.steps)
+        rows = np.empty_like(plan)
+        rows[self.order] = plan - self.first[:-1]
+        return Found(rows, float(best[0]), min(bound, float(best[0])), self.steps)
