@@ -185,6 +185,66 @@ def rough(tree: Tree, measure: Measure, allowed: Flags) -> Floats:
     return found
 
 
+@compiled
+def _from(tree: Tree, delay_s: Floats, price: Floats, host: int, row: int) -> tuple[float, float]:
+    """From one host to a deployment: the longest delay and the mean price."""
+    longest_s, total, counted = 0.0, 0.0, 0
+    for place in range(tree.sizes[row]):
+        target = tree.members[row, place]
+        if tree.per_host and place > 0 and target == tree.members[row, place - 1]:
+            continue
+        longest_s = max(longest_s, delay_s[host, target])
+        total += price[host, target]
+        counted += 1
+    return longest_s, total / counted
+
+
+@compiled_allocating
+def _aside(tree: Tree, found: Floats) -> Floats:
+    """By operator: at the least, of all that hang where it hangs, but not below it."""
+    operators = tree.above.size
+    lowest, aside = np.full(operators, np.inf), np.zeros(operators)
+    for j in range(operators):
+        for row in range(tree.first[j], tree.first[j + 1]):
+            lowest[j] = min(lowest[j], found[row])
+    for j in range(operators):
+        for other in range(operators):
+            if other != j and tree.above[other] == tree.above[j]:
+                aside[j] += lowest[other]
+    return aside
+
+
+@compiled_allocating
+def whole(tree: Tree, measure: Measure, found: Floats, delay_s: Floats, price: Floats) -> Floats:
+    """For every deployment: at the least, of a whole plan with it.
+
+    `found` is what `rough` found; as there, the operator above counts as on only one of its hosts. Only for
+    measures that are added up.
+    """
+    hosts = len(delay_s)
+    aside = _aside(tree, found)
+    total = np.full(found.size, np.inf)
+    on = np.full((tree.above.size, hosts), np.inf)  # down to an operator, if it is on this host
+    for j in range(tree.above.size):
+        p = tree.above[j]
+        for row in range(tree.first[j], tree.first[j + 1]):
+            if found[row] == np.inf:
+                continue
+            before = 0.0 if p == NOBODY else np.inf
+            for host in range(hosts if p != NOBODY else 0):
+                if on[p, host] >= before:
+                    continue
+                way_s, each = _from(tree, delay_s, price, host, row)
+                way = measure.of_delay[j] * way_s + measure.of_traffic * tree.rate[j] * each
+                before = min(before, on[p, host] + way)
+            before += aside[j]
+            total[row] = before + found[row]
+            for place in range(tree.sizes[row]):
+                host = tree.members[row, place]
+                on[j, host] = min(on[j, host], before + measure.own[row])
+    return total
+
+
 class Least(NamedTuple):
     """What `least` needs, and what it has found so far."""
 

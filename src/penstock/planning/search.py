@@ -2,8 +2,8 @@
 
 Operators get their deployments in order. The bound of a partial plan is what its operators and the streams
 between them take, and `least` of every operator below them. It weighs delays by a share per path: the
-longest of all paths takes at least as long as any mean of them, so every choice of shares gives a bound, and
-the shares are those of the paths that were longest in the best plans found so far.
+longest of all paths takes at least as long as any mean of them, so every choice of shares gives a bound.
+Tried are those of the paths that were longest in the best plans found so far.
 
 Few replicas are tried before many, short downtimes before long ones, so that a good plan is known early.
 """
@@ -29,6 +29,7 @@ from penstock.planning.bounds import (
     replicas_on,
     rough,
     to_hosts,
+    whole,
 )
 from penstock.planning.choices import Choices
 from penstock.planning.downtime import NOBODY
@@ -409,12 +410,12 @@ class _Search:
             most_money=goal.max_cost * (1 + 1e-12),
         )
         self.sizes = (members != NOBODY).sum(axis=1)
-        self.delay_s, self.price = to_hosts(
-            members,
-            self.sizes,
+        self.links = (
             np.ascontiguousarray(problem.network.delay_s, float),
             np.ascontiguousarray(problem.network.price, float),
-            problem.readings.traffic_per_host,
+        )
+        self.delay_s, self.price = to_hosts(
+            members, self.sizes, *self.links, problem.readings.traffic_per_host
         )
         self.near = self._near()
         self.nowhere = np.zeros_like(self.near)
@@ -460,7 +461,8 @@ class _Search:
         bits = np.where(nearest < BITS, np.int64(1) << np.minimum(nearest, BITS), 0)
         by_host = np.bitwise_or.reduce(bits, axis=1)
         there = self.members != NOBODY
-        return np.bitwise_or.reduce(np.where(there, by_host[self.members], 0), axis=1)
+        near: Ints = np.bitwise_or.reduce(np.where(there, by_host[self.members], 0), axis=1)
+        return near
 
     def _shares(self, paths: Sequence[Sequence[int]]) -> Floats:
         """Of every stream, and of every operator (last column), in the mean of these paths."""
@@ -512,7 +514,8 @@ class _Search:
         if known is not None:
             plan[:] = self.first[:-1] + np.array(known)[self.order]
             best[:] = self._value(tree, plan)
-            paths = [self._critical(plan, tree)]
+            if (path := self._critical(plan, tree)) not in paths:
+                paths.append(path)
         bound = np.inf
         for replicas in range(1, int(sizes.max()) + 1):
             bound = np.inf
@@ -520,10 +523,8 @@ class _Search:
                 allowed = (sizes <= replicas) & (self.rows.downtime_s <= high_s)
                 left = self._within(paths, allowed, low_s, best, plan)
                 bound = min(bound, left)
-                if best[0] < np.inf:
-                    path = self._critical(plan, tree)
-                    if path not in paths:
-                        paths.append(path)
+                if best[0] < np.inf and (path := self._critical(plan, tree)) not in paths:
+                    paths.append(path)
                 if self.enough():
                     return self._found(best, plan, min(left, 0.0))
         return self._found(best, plan, min(bound, best[0]))
@@ -552,25 +553,55 @@ class _Search:
         value = weights.second * longest_s + weights.money * money + weights.down * down_s
         return np.array([value, longest_s, money, down_s])
 
-    def _within(
-        self, paths: Sequence[Sequence[int]], allowed: Flags, low_s: float, best: Floats, plan: Ints
-    ) -> float:
-        """Search among these; what is better is written to `best` and `plan`. The bound that is left."""
-        shares = self._shares(paths)
-        tree = self._tree(shares)
+    def _measure(self, shares: Floats, tree: Tree) -> Measure:
+        """The objective without downtime, with these shares of paths for the longest of them."""
         widest = shares.shape[1] - 1
         second, money = self.weights.second, self.weights.money
-        count = len(self.demand)
-        of_delay = np.zeros(count)
+        of_delay = np.zeros(len(self.demand))
         own = np.empty(len(self.members))
-        for j in range(count):
+        for j in range(len(self.demand)):
             rows = slice(self.first[j], self.first[j + 1])
             own[rows] = second * shares[j, widest] * self.rows.latency_s[rows] + money * self.rows.cost[rows]
             for number in range(int(self.graph.streams[j])):
                 if self.graph.origin[j, number] == tree.above[j]:
                     of_delay[j] = second * shares[j, number]
+        return Measure(own, of_delay, money, False)
+
+    def _highest(self, paths: Sequence[Sequence[int]], allowed: Flags) -> Floats:
+        """Of each path alone and of all together, the shares with which the bound of all plans is highest.
+
+        The longest path of the best plan need not be a good one: one with an operator on it that could be
+        anywhere is as long as the others just because nothing is lost by it.
+        """
+        if len(paths) == 1:
+            return self._shares(paths)
+        best, highest = self._shares(paths), -np.inf
+        for some in (paths, *([path] for path in paths)):
+            shares = self._shares(some)
+            tree = self._tree(shares)
+            values = rough(tree, self._measure(shares, tree), allowed)
+            roots = np.flatnonzero(tree.above == NOBODY)
+            bound = sum(float(values[self.first[j] : self.first[j + 1]].min()) for j in roots)
+            if bound > highest:
+                best, highest = shares, bound
+        return best
+
+    def _within(
+        self, paths: Sequence[Sequence[int]], allowed: Flags, low_s: float, best: Floats, plan: Ints
+    ) -> float:
+        """Search among these; what is better is written to `best` and `plan`. The bound that is left."""
+        shares = self._highest(paths, allowed)
+        tree = self._tree(shares)
+        measure = self._measure(shares, tree)
+        count = len(self.demand)
         limit = best[0] - self.weights.down * low_s
-        combined = self._bound(tree, Measure(own, of_delay, money, False), allowed, limit, self.near)
+        if limit < np.inf:
+            # What is part of no plan that is better is left out from now on, which makes all bounds better.
+            values = rough(tree, measure, allowed)
+            allowed = whole(tree, measure, values, *self.links) <= limit
+        combined = self._bound(tree, measure, allowed, limit, self.near)
+        if (combined.store.ends == 0).any():  # an operator for which nothing of these would do
+            return float(best[0])
         way = self._bound(
             tree,
             Measure(self.rows.latency_s, np.ones(count), 0.0, True),
@@ -620,9 +651,8 @@ class _Search:
                 for j in range(count)
             ]
         )
-        ends = np.array(
-            [int((values[self.first[j] : self.first[j + 1]] <= limit).sum()) for j in range(count)], np.int64
-        )
+        counts = (values <= limit) & (values < np.inf)
+        ends = np.add.reduceat(counts, self.first[:-1], dtype=np.int64)
         numbers = min(1 << int(_KEPT * len(values)).bit_length(), _MOST_KEPT)
         return Bound(
             measure,

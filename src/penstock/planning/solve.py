@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from penstock.planning.choices import Choices, choices_of, deployment
+from penstock.planning.downtime import NOBODY
 from penstock.planning.problem import Goal, Plan, Problem
 from penstock.planning.restricted import neighbours
 from penstock.planning.search import Found, search
@@ -132,12 +133,16 @@ def _now(problem: Problem, choices: list[Choices]) -> list[int] | None:
     rows = []
     for operator, one in zip(problem.operators, choices, strict=True):
         now = problem.in_order(problem.current[operator.name])
-        row = next((r for r in range(len(one.members)) if deployment(problem, one.members[r]) == now), None)
-        if row is None:
+        hosts = [problem.network.index[host] for host in now]
+        free = one.members.shape[1] - len(hosts)
+        if free < 0:
             return None
-        rows.append(row)
-        for host in now:
-            used[problem.network.index[host]] += operator.demand
+        same = np.flatnonzero((one.members == [*hosts, *[NOBODY] * free]).all(axis=1))
+        if same.size == 0:
+            return None
+        rows.append(int(same[0]))
+        for host in hosts:
+            used[host] += operator.demand
     if (used > np.array([host.capacity for host in problem.network.hosts]) + 1e-9).any():
         return None
     comes_to, goal = evaluated(problem, problem.current), problem.goal
