@@ -273,7 +273,7 @@ def full_hosts(tree: Tree, room: Floats) -> int:
     """Hosts without room for any operator, as a set written as one number."""
     full = 0
     for host in range(min(room.size, BITS)):
-        if level_of(tree, room[host]) == 0:
+        if room[host] < tree.unit * (1 - _LITTLE):
             full |= 1 << host
     return full
 

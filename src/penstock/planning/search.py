@@ -126,6 +126,8 @@ def _longest_s(tree: Tree, bound: Bound, state: State, depth: int) -> float:
     longest = 0.0
     for j in range(depth + 1):
         longest = max(longest, state.arrives_s[j])
+    # Not remembered by this bound. With a 0 in its place `least`, which calls itself, is compiled for a second
+    # kind of argument, and what numba then loads from its cache crashes.
     full = full_hosts(tree, state.room)
     for j in range(depth + 1, tree.above.size):
         p = tree.above[j]
@@ -319,7 +321,8 @@ class Found(NamedTuple):
     steps: int
 
 
-_STEPS = 100  # between two looks at whoever wants it to stop; with many deployments one takes long
+# Between two looks at whoever wants it to stop: the more deployments, the longer a step takes.
+_STEPS, _STEPS_BY_ROWS = 100, 200_000
 _LEVELS_OF_DOWNTIME = 4
 _KEPT, _MOST_KEPT = 8, 1 << 21  # bounds: for every deployment, and in all
 
@@ -420,6 +423,7 @@ class _Search:
         self.near = self._near()
         self.nowhere = np.zeros_like(self.near)
         self.steps = 0
+        self.at_once = max(_STEPS, _STEPS_BY_ROWS // len(members))
 
     def _tree(self, shares: Floats) -> Tree:
         """Every operator below the one from which most of the weighed paths come to it."""
@@ -516,11 +520,13 @@ class _Search:
             best[:] = self._value(tree, plan)
             if (path := self._critical(plan, tree)) not in paths:
                 paths.append(path)
-        bound = np.inf
+        bound, ranges = np.inf, self._downtimes()
         for replicas in range(1, int(sizes.max()) + 1):
             bound = np.inf
-            for low_s, high_s in self._downtimes():
+            for low_s, high_s in ranges:
                 allowed = (sizes <= replicas) & (self.rows.downtime_s <= high_s)
+                if not np.logical_or.reduceat(allowed, self.first[:-1]).all():
+                    continue  # an operator has none of these
                 left = self._within(paths, allowed, low_s, best, plan)
                 bound = min(bound, left)
                 if best[0] < np.inf and (path := self._critical(plan, tree)) not in paths:
@@ -634,9 +640,19 @@ class _Search:
         )
         while True:
             done = go_on(
-                tree, self.graph, self.rows, self.weights, shares, combined, way, spent, state, low_s, _STEPS
+                tree,
+                self.graph,
+                self.rows,
+                self.weights,
+                shares,
+                combined,
+                way,
+                spent,
+                state,
+                low_s,
+                self.at_once,
             )
-            self.steps += _STEPS
+            self.steps += self.at_once
             if done:
                 return float(best[0])
             if self.enough():
