@@ -126,7 +126,7 @@ def _longest_s(tree: Tree, bound: Bound, state: State, depth: int) -> float:
     longest = 0.0
     for j in range(depth + 1):
         longest = max(longest, state.arrives_s[j])
-    # Not remembered by this bound. With a 0 in its place `least`, which calls itself, is compiled for a second
+    # Not remembered by this bound. With a 0 in its place `least`, which calls itself, is compiled for another
     # kind of argument, and what numba then loads from its cache crashes.
     full = full_hosts(tree, state.room)
     for j in range(depth + 1, tree.above.size):
