@@ -57,7 +57,7 @@ SLOTS = 2.0  # replicas on a host
 class Assumed:
     """What the paper does not print."""
 
-    link_price: float = 0.002  # $/h of one tuple/s between two hosts
+    link_price: float = 0.0002  # $/h of one tuple/s between two hosts: costs come near the printed ones
     # Tuples that countByWindow sends on for each it gets. partialRank can take 2371 tuples/s and has a second
     # replica at 105 tuples/s of the source in the paper: it must get about 20 times as many.
     counts: float = 20.0

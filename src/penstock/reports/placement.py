@@ -1,6 +1,7 @@
 """A plan as a picture: hosts as far apart as their delays, operators on them, streams between them."""
 
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from penstock.reports.html import Page
 
 _HEIGHT = 560
 _WIDEST = 6.0  # pixels: the stream with most tuples
+_LABELLED, _PLAIN = 0.2, 0.06  # of the width: room for a host and what runs on it, and for a name
+_ROUNDS = 500
 
 
 def positions(delay_s: Floats) -> Floats:
@@ -29,9 +32,33 @@ def positions(delay_s: Floats) -> Floats:
     return np.pad(found, ((0, 0), (0, 2 - found.shape[1])))
 
 
+def spread(at: Floats, needs: Floats) -> Floats:
+    """The same places, but no two nearer to each other than both need on average: names must be legible."""
+    found = at.copy()
+    for _ in range(_ROUNDS):
+        moved = False
+        for a, b in combinations(range(len(found)), 2):
+            apart = found[b] - found[a]
+            distance = float(np.hypot(*apart))
+            missing = (needs[a] + needs[b]) / 2 - distance
+            if missing <= 0:
+                continue
+            direction = apart / distance if distance > 0 else np.array([0.0, 1.0])
+            found[a] -= direction * missing / 2
+            found[b] += direction * missing / 2
+            moved = True
+        if not moved:
+            break
+    return found
+
+
 def placement(problem: Problem, plan: Plan) -> go.Figure:
-    at = positions(problem.network.delay_s)
     index = problem.network.index
+    used_hosts = {index[host] for hosts in plan.values() for host in hosts}
+    at = positions(problem.network.delay_s)
+    width = float(np.ptp(at, axis=0).max()) or 1.0
+    needs = [_LABELLED * width if host in used_hosts else _PLAIN * width for host in range(len(at))]
+    at = spread(at, np.array(needs))
     figure = go.Figure()
     most = max((stream.rate for stream in problem.streams), default=1.0) or 1.0
     for stream in problem.streams:
@@ -66,8 +93,11 @@ def placement(problem: Problem, plan: Plan) -> go.Figure:
             name="hosts with replicas" if used else "hosts without",
             hoverinfo="text",
         )
-    figure.update_xaxes(title="s (hosts are as far apart as their delays, as nearly as a plane can show it)")
-    figure.update_yaxes(scaleanchor="x")
+    figure.update_xaxes(
+        title="hosts are as far apart as their delays, as nearly as a plane and legible names allow",
+        showticklabels=False,
+    )
+    figure.update_yaxes(scaleanchor="x", showticklabels=False)
     figure = layout(figure, height=_HEIGHT)
     figure.update_layout(hovermode="closest")
     return figure

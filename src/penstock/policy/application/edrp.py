@@ -21,7 +21,7 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
-from penstock.domain.observation import ApplicationObservation, NodeObservation
+from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
 from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut, Verdict
 from penstock.perf.latency import check_objective, without_delays
 from penstock.perf.queueing import queue_as_known
@@ -98,7 +98,7 @@ class PlanningManager:
         self, memory: PlanMemory, requests: Sequence[Request], seen: ApplicationObservation
     ) -> tuple[Verdict, PlanMemory]:
         there = {one.operator: one for one in seen.operators}
-        missing = [one.name for one in self.application.operators if one.name not in there]
+        missing = [one.name for one in self.application.operators if not _is_seen(there.get(one.name))]
         rate = seen.source_rate
         if missing or rate is None or not is_measured(rate, finite=True):
             why = f"operator '{missing[0]}' not measured" if missing else "source rate not measured"
@@ -305,6 +305,10 @@ class PlanningManager:
     @staticmethod
     def _named(hosts: Sequence[str], seen: ApplicationObservation) -> tuple[str, ...]:
         return () if seen.nodes is None else tuple(hosts)
+
+
+def _is_seen(one: OperatorObservation | None) -> bool:
+    return one is not None and one.utilisation is not None and one.utilisation >= 0
 
 
 def _patience() -> Callable[[], bool]:
