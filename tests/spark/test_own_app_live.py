@@ -45,13 +45,13 @@ def test_it_is_read_by_spark_and_written_by_its_own_writer(tmp_path: Path) -> No
     from pyarrow import parquet
 
     (tmp_path / "mine.py").write_text(MODULE)
-    command = [sys.executable, "-m", "penstock", "run", "mine:app", "--minutes", "0.8", "--out", "run"]
+    command = [sys.executable, "-m", "penstock", "run", "mine:app", "--minutes", "0.5", "--out", "run"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     rows = parquet.read_table(tmp_path / "pairs").to_pylist()
     values = sorted(row["value"] for row in rows)
     assert values == list(range(len(values)))  # every number once
-    assert len(values) > 100  # of 1,900 at the most: a slow machine has to start executors first
+    assert len(values) > 100  # of 1,200 at the most: a slow machine has to start executors first
     assert all(row["twice"] == 2 * row["value"] for row in rows)
     assert all(row["parts"] == [{"x": row["value"], "at": row["timestamp"]}] for row in rows)
     assert "writers put them" in ran.stdout
