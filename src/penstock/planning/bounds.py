@@ -257,6 +257,10 @@ class Least(NamedTuple):
         Ints  # [number, 0]: operator, row above and its room as one number; [number, 1]: hosts that are full
     )
     known: Floats
+    work: Ints  # one number: deployments that may still be looked at before someone asks for the time
+
+
+UNKNOWN = -1.0  # of a bound: not found before work was up; asked again, it goes on with what it has kept
 
 
 @compiled
@@ -335,7 +339,8 @@ def _number(asked: int, full: int, numbers: int) -> int:
 def least(tree: Tree, measure: Measure, store: Least, j: int, above: int, code: int, full: int) -> float:
     """From the operator j downwards, below one with this deployment which leaves so much room.
 
-    What is full may be any hosts, and those of the deployment above need not be among them.
+    What is full may be any hosts, and those of the deployment above need not be among them. UNKNOWN when work
+    was up.
     """
     asked = (above * LEVELS**TRACKED + code) * tree.above.size + j
     full &= store.near[above]
@@ -348,6 +353,9 @@ def least(tree: Tree, measure: Measure, store: Least, j: int, above: int, code: 
         row = store.order[number]
         if store.rough[row] >= best:
             break
+        if store.work[0] <= 0:
+            return UNKNOWN
+        store.work[0] -= 1
         way = _way(tree, measure, j, above, row)
         if way + store.rough[row] >= best:
             continue
@@ -357,6 +365,8 @@ def least(tree: Tree, measure: Measure, store: Least, j: int, above: int, code: 
         value, below = way + measure.own[row], 0.0
         for number_below in range(tree.children[j]):
             one = least(tree, measure, store, tree.child[j, number_below], row, left, full_below)
+            if one == UNKNOWN:
+                return UNKNOWN
             below = _and(measure, below, one)
             if value + below >= best:
                 break

@@ -194,7 +194,7 @@ class Solved(NamedTuple):
 
 
 def solved_by_highs(milp: Milp, *, time_limit_s: float = np.inf) -> Solved:
-    """HiGHS on one thread. The objective is that of the plan it finds, not of a nearly integer solution."""
+    """HiGHS on one thread. Its objective is that of a nearly integer solution."""
     from scipy.optimize import Bounds, LinearConstraint
     from scipy.optimize import milp as highs
     from scipy.sparse import csr_array

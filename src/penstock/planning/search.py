@@ -18,6 +18,7 @@ from penstock.compiled import Flags, Floats, Ints, compiled, compiled_allocating
 from penstock.planning.bounds import (
     BITS,
     NEAR,
+    UNKNOWN,
     Least,
     Measure,
     Tree,
@@ -74,6 +75,7 @@ class State(NamedTuple):
     down_s: Floats
     tried: Ints  # by depth: how many candidates
     found: Ints  # by depth: how many there are
+    opening: Ints  # by depth: where the search for candidates goes on; NOBODY: all are found
     candidate: Ints  # [depth, number] -> row
     bound: Floats  # [depth, number]
     depth: Ints  # one number
@@ -102,6 +104,8 @@ def _rest(tree: Tree, bound: Bound, state: State, depth: int) -> float:
             above = state.chosen[p]
             code = code_of(tree, above, state.room)
             one = least(tree, bound.measure, bound.store, j, above, code, full)
+            if one == UNKNOWN:
+                return UNKNOWN
         else:
             continue
         total += one
@@ -137,7 +141,10 @@ def _longest_s(tree: Tree, bound: Bound, state: State, depth: int) -> float:
         elif p <= depth:
             above = state.chosen[p]
             code = code_of(tree, above, state.room)
-            one = state.arrives_s[p] + least(tree, bound.measure, bound.store, j, above, code, full)
+            below = least(tree, bound.measure, bound.store, j, above, code, full)
+            if below == UNKNOWN:
+                return UNKNOWN
+            one = state.arrives_s[p] + below
         else:
             continue
         longest = max(longest, one)
@@ -177,23 +184,36 @@ def _added(
 
 
 @compiled_allocating
-def _apart(
+def _completed(
     tree: Tree,
     weights: Weights,
+    combined: Bound,
     way: Bound,
     money: Bound,
     state: State,
     depth: int,
-    limit: float,
+    value: float,
     spent: float,
-) -> tuple[float, float]:
-    """Response time and money, each at the least by itself."""
+    down_s: float,
+) -> tuple[float, bool]:
+    """At the least, of a plan that goes on from here; infinite where it breaks a bound. Is it known?"""
+    limit = state.best[0] - GAP
+    rest = _rest(tree, combined, state, depth)
+    if rest == UNKNOWN or value + rest >= limit:
+        return np.inf, rest != UNKNOWN
     longest_s = _longest_s(tree, way, state, depth)
+    if longest_s == UNKNOWN or longest_s > weights.most_s:
+        return np.inf, longest_s != UNKNOWN
     # Money has few good bounds where prices are alike, and they take long: a rough one will do where a plan
     # that breaks the bound on cost is no better than the best one known.
     if weights.money * weights.most_money < limit:
-        return longest_s, spent + _rest(tree, money, state, depth)
-    return longest_s, spent + _rough_rest(tree, money, depth)
+        still = _rest(tree, money, state, depth)
+    else:
+        still = _rough_rest(tree, money, depth)
+    if still == UNKNOWN or spent + still > weights.most_money:
+        return np.inf, still != UNKNOWN
+    apart = weights.second * longest_s + weights.money * (spent + still) + weights.down * down_s
+    return max(value + rest, apart), True
 
 
 @compiled_allocating
@@ -210,13 +230,15 @@ def _open(
     depth: int,
     down_s: float,
 ) -> None:
-    """Write down what the next operator may do, best first."""
+    """Write down what the next operator may do, best first; so far as work allows."""
     before = 0.0 if depth == 0 else state.weighed[depth - 1]
     spent = 0.0 if depth == 0 else state.money[depth - 1]
     down_before = down_s if depth == 0 else max(state.down_s[depth - 1], down_s)
     limit = state.best[0] - GAP
-    count = 0
-    for number in range(tree.first[depth], tree.first[depth] + combined.store.ends[depth]):
+    count = state.found[depth]
+    for number in range(state.opening[depth], tree.first[depth] + combined.store.ends[depth]):
+        state.opening[depth], state.found[depth] = number, count
+        combined.store.work[0] -= 1
         row = combined.store.order[number]
         if before + combined.store.rough[row] + weights.down * down_before >= limit:
             break
@@ -231,19 +253,19 @@ def _open(
             continue
         state.chosen[depth], state.arrives_s[depth] = row, arrives_s
         _place(tree, state, depth, row, 1.0)
-        value += _rest(tree, combined, state, depth)
-        if value < limit:
-            longest_s, least_money = _apart(tree, weights, way, money, state, depth, limit, spent + cost)
-            apart = weights.second * longest_s + weights.money * least_money + weights.down * down
-            value = max(value, apart)
-            if longest_s <= weights.most_s and least_money <= weights.most_money and value < limit:
-                state.candidate[depth, count], state.bound[depth, count] = row, value
-                count += 1
+        value, known = _completed(
+            tree, weights, combined, way, money, state, depth, value, spent + cost, down
+        )
         _place(tree, state, depth, row, -1.0)
+        if not known:
+            return
+        if value < limit:
+            state.candidate[depth, count], state.bound[depth, count] = row, value
+            count += 1
     ranks = np.argsort(state.bound[depth, :count])
     state.candidate[depth, :count] = state.candidate[depth, :count][ranks]
     state.bound[depth, :count] = state.bound[depth, :count][ranks]
-    state.found[depth], state.tried[depth] = count, 0
+    state.found[depth], state.tried[depth], state.opening[depth] = count, 0, NOBODY
 
 
 @compiled_allocating
@@ -258,17 +280,16 @@ def go_on(
     money: Bound,
     state: State,
     down_s: float,
-    steps: int,
 ) -> bool:
-    """Search for so many steps; whether it has come to its end."""
-    operators = tree.above.size
-    if state.depth[0] == NOBODY:
-        state.depth[0] = 0
-        _open(tree, graph, rows, weights, shares, combined, way, money, state, 0, down_s)
-    for _ in range(steps):
+    """Search until work is up; whether it has come to its end."""
+    operators, work = tree.above.size, combined.store.work
+    while work[0] > 0:
+        work[0] -= 1
         depth = state.depth[0]
-        if depth == NOBODY:
-            return True
+        if state.opening[depth] != NOBODY:
+            _open(tree, graph, rows, weights, shares, combined, way, money, state, depth, down_s)
+            if state.opening[depth] != NOBODY:
+                return False
         number = state.tried[depth]
         if number > 0:  # give back the room of the one tried before
             _place(tree, state, depth, state.candidate[depth, number - 1], -1.0)
@@ -287,7 +308,7 @@ def go_on(
         state.down_s[depth] = max(rows.downtime_s[row], state.down_s[depth - 1] if depth > 0 else 0.0)
         if depth + 1 < operators:
             state.depth[0] = depth + 1
-            _open(tree, graph, rows, weights, shares, combined, way, money, state, depth + 1, down_s)
+            state.opening[depth + 1], state.found[depth + 1] = tree.first[depth + 1], 0
             continue
         longest_s = state.arrives_s.max()
         value = (
@@ -303,13 +324,15 @@ def go_on(
 
 
 @compiled
-def open_bound(state: State) -> float:
-    """At the least, of all that has not been tried yet."""
-    lowest = np.inf
+def open_bound(state: State, lowest: float) -> float:
+    """At the least, of all that has not been tried yet; `lowest` is what no plan at all is below."""
+    bound = np.inf
     for depth in range(state.depth[0] + 1):
-        if state.tried[depth] < state.found[depth]:
-            lowest = min(lowest, state.bound[depth, state.tried[depth]])
-    return lowest
+        if state.opening[depth] != NOBODY:  # not all are known: at the least what was chosen above takes
+            bound = min(bound, lowest if depth == 0 else state.bound[depth - 1, state.tried[depth - 1] - 1])
+        elif state.tried[depth] < state.found[depth]:
+            bound = min(bound, state.bound[depth, state.tried[depth]])
+    return bound
 
 
 class Found(NamedTuple):
@@ -318,11 +341,9 @@ class Found(NamedTuple):
     rows: Ints | None  # of each operator's choices
     value: float
     bound: float
-    steps: int
 
 
-# Between two looks at whoever wants it to stop: the more deployments, the longer a step takes.
-_STEPS, _STEPS_BY_ROWS = 100, 200_000
+_WORK = 1_000_000  # deployments looked at between two questions whether it is enough: less than a second
 _LEVELS_OF_DOWNTIME = 4
 _KEPT, _MOST_KEPT = 8, 1 << 21  # bounds: for every deployment, and in all
 
@@ -336,7 +357,7 @@ def search(
 ) -> Found:
     """The best of all plans made of these choices; `known` is one to begin with."""
     if any(len(one.members) == 0 for one in choices):
-        return Found(None, np.inf, np.inf, 0)
+        return Found(None, np.inf, np.inf)
     return _Search(problem, choices, enough).run(known)
 
 
@@ -422,8 +443,7 @@ class _Search:
         )
         self.near = self._near()
         self.nowhere = np.zeros_like(self.near)
-        self.steps = 0
-        self.at_once = max(_STEPS, _STEPS_BY_ROWS // len(members))
+        self.work, self.at_once = np.zeros(1, np.int64), _WORK
 
     def _tree(self, shares: Floats) -> Tree:
         """Every operator below the one from which most of the weighed paths come to it."""
@@ -520,20 +540,29 @@ class _Search:
             best[:] = self._value(tree, plan)
             if (path := self._critical(plan, tree)) not in paths:
                 paths.append(path)
-        bound, ranges = np.inf, self._downtimes()
-        for replicas in range(1, int(sizes.max()) + 1):
-            bound = np.inf
+        bound, ranges, most = np.inf, self._downtimes(), int(sizes.max())
+        for replicas in range(1, most + 1):
             for low_s, high_s in ranges:
                 allowed = (sizes <= replicas) & (self.rows.downtime_s <= high_s)
                 if not np.logical_or.reduceat(allowed, self.first[:-1]).all():
                     continue  # an operator has none of these
                 left = self._within(paths, allowed, low_s, best, plan)
-                bound = min(bound, left)
+                if replicas == most:
+                    bound = min(bound, left)
                 if best[0] < np.inf and (path := self._critical(plan, tree)) not in paths:
                     paths.append(path)
-                if self.enough():
-                    return self._found(best, plan, min(left, 0.0))
-        return self._found(best, plan, min(bound, best[0]))
+                last = replicas == most and high_s == ranges[-1][1]
+                if not last and self.enough():
+                    # Whatever was searched with fewer replicas says nothing about those with more.
+                    after_s = ranges[0][0] if replicas < most else high_s
+                    return self._found(best, plan, min(bound, self._lowest(paths, after_s)))
+        return self._found(best, plan, bound)
+
+    def _lowest(self, paths: Sequence[Sequence[int]], down_s: float) -> float:
+        """What no plan that interrupts for so long is below."""
+        everything = np.ones(len(self.members), bool)
+        rest = self._rough(self._highest(paths, everything), everything)
+        return self.weights.down * down_s + rest
 
     def _downtimes(self) -> list[tuple[float, float]]:
         """Ranges, short ones first; within one, plans differ little in how long they interrupt."""
@@ -584,13 +613,16 @@ class _Search:
         best, highest = self._shares(paths), -np.inf
         for some in (paths, *([path] for path in paths)):
             shares = self._shares(some)
-            tree = self._tree(shares)
-            values = rough(tree, self._measure(shares, tree), allowed)
-            roots = np.flatnonzero(tree.above == NOBODY)
-            bound = sum(float(values[self.first[j] : self.first[j + 1]].min()) for j in roots)
-            if bound > highest:
+            if (bound := self._rough(shares, allowed)) > highest:
                 best, highest = shares, bound
         return best
+
+    def _rough(self, shares: Floats, allowed: Flags) -> float:
+        """At the least, of all operators, without downtime."""
+        tree = self._tree(shares)
+        values = rough(tree, self._measure(shares, tree), allowed)
+        roots = np.flatnonzero(tree.above == NOBODY)
+        return sum(float(values[self.first[j] : self.first[j + 1]].min()) for j in roots)
 
     def _within(
         self, paths: Sequence[Sequence[int]], allowed: Flags, low_s: float, best: Floats, plan: Ints
@@ -632,13 +664,16 @@ class _Search:
             down_s=np.zeros(count),
             tried=np.zeros(count, np.int64),
             found=np.zeros(count, np.int64),
+            opening=np.zeros(count, np.int64),
             candidate=np.zeros((count, most), np.int64),
             bound=np.zeros((count, most)),
-            depth=np.array([NOBODY]),
+            depth=np.array([0]),
             best=best,
             plan=plan,
         )
         while True:
+            before = (int(state.depth[0]), int(state.opening[state.depth[0]]))
+            self.work[0] = self.at_once
             done = go_on(
                 tree,
                 self.graph,
@@ -650,13 +685,14 @@ class _Search:
                 spent,
                 state,
                 low_s,
-                self.at_once,
             )
-            self.steps += self.at_once
             if done:
                 return float(best[0])
             if self.enough():
-                return min(float(open_bound(state)), float(best[0]))
+                lowest = self.weights.down * low_s + self._rough(shares, allowed)
+                return min(float(open_bound(state, lowest)), float(best[0]))
+            if before == (int(state.depth[0]), int(state.opening[state.depth[0]])):
+                self.at_once *= 2  # too little to find a single bound
 
     def _bound(self, tree: Tree, measure: Measure, allowed: Flags, limit: float, near: Ints) -> Bound:
         values = rough(tree, measure, allowed)
@@ -672,12 +708,20 @@ class _Search:
         numbers = min(1 << int(_KEPT * len(values)).bit_length(), _MOST_KEPT)
         return Bound(
             measure,
-            Least(values, order, ends, near, np.full((numbers, 2), NOBODY, np.int64), np.empty(numbers)),
+            Least(
+                values,
+                order,
+                ends,
+                near,
+                np.full((numbers, 2), NOBODY, np.int64),
+                np.empty(numbers),
+                self.work,
+            ),
         )
 
     def _found(self, best: Floats, plan: Ints, bound: float) -> Found:
         if best[0] == np.inf:
-            return Found(None, np.inf, bound, self.steps)
+            return Found(None, np.inf, bound)
         rows = np.empty_like(plan)
         rows[self.order] = plan - self.first[:-1]
-        return Found(rows, float(best[0]), min(bound, float(best[0])), self.steps)
+        return Found(rows, float(best[0]), min(bound, float(best[0])))

@@ -6,11 +6,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from penstock.compiled import Ints
 from penstock.planning.choices import Choices, choices_of, deployment
 from penstock.planning.downtime import NOBODY
 from penstock.planning.problem import Goal, Plan, Problem
 from penstock.planning.restricted import neighbours
-from penstock.planning.search import Found, search
+from penstock.planning.search import search
 
 _FAR = 1e12  # a bound that nothing reaches
 
@@ -77,7 +78,7 @@ def solve(
         if found.bound < np.inf:
             return TimedOut(found.bound)
         return Infeasible(_which(problem, restricted=restricted, enough=enough))
-    plan = plan_of(problem, choices, found)
+    plan = plan_of(problem, choices, found.rows)
     comes_to = evaluated(problem, plan)
     if found.bound >= found.value:
         return Optimal(plan, found.value, comes_to)
@@ -91,11 +92,10 @@ def all_choices(problem: Problem, *, restricted: bool = False) -> list[Choices]:
     ]
 
 
-def plan_of(problem: Problem, choices: list[Choices], found: Found) -> Plan:
-    assert found.rows is not None
+def plan_of(problem: Problem, choices: list[Choices], rows: Ints) -> Plan:
     return {
         operator.name: deployment(problem, one.members[row])
-        for operator, one, row in zip(problem.operators, choices, found.rows, strict=True)
+        for operator, one, row in zip(problem.operators, choices, rows, strict=True)
     }
 
 

@@ -1,9 +1,9 @@
 """The search against all plans there are, term by term, and against HiGHS on the paper's formulation."""
 
-from itertools import product
+from collections.abc import Callable
+from itertools import count, product
 from math import inf, prod
 
-import numpy as np
 import pytest
 
 from penstock.bench.random_problems import random_problem
@@ -11,7 +11,7 @@ from penstock.planning.choices import deployment
 from penstock.planning.milp import as_milp, solved_by_highs
 from penstock.planning.problem import Plan, Problem
 from penstock.planning.search import search
-from penstock.planning.solve import Incumbent, Infeasible, Optimal, all_choices, evaluated, solve
+from penstock.planning.solve import Infeasible, Optimal, all_choices, evaluated, solve
 
 _MOST_PLANS = 20_000
 
@@ -69,12 +69,33 @@ def test_highs_finds_nothing_better_nor_what_is_not_there(seed: int) -> None:
         assert ours.value == pytest.approx(theirs.value, abs=1e-8)
 
 
+def _after(looks: int) -> Callable[[], bool]:
+    left = count(looks, -1)
+    return lambda: next(left) <= 0
+
+
 def test_what_is_left_when_time_is_up_is_below_what_is_best() -> None:
     problem = random_problem(7, operators=(8, 8), hosts=(8, 8), most=3)
-    whole = solve(problem)
-    cut = solve(problem, enough=lambda: True)
-    assert isinstance(whole, Optimal)
-    if isinstance(cut, Incumbent):
-        assert cut.bound <= whole.value + 1e-9
-        assert cut.value >= whole.value - 1e-9
-        assert np.isfinite(cut.gap)
+    best = solve(problem)
+    assert isinstance(best, Optimal)
+    choices, cut = all_choices(problem), set()
+    for looks in range(30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("penstock.planning.search._WORK", 200)
+            found = search(problem, choices, enough=_after(looks))
+        assert 0 < found.bound <= best.value + 1e-9 <= found.value + 2e-9
+        cut.add((found.value, found.bound))
+    assert len(cut) > 3  # it was left in different places
+
+
+@pytest.mark.parametrize("seed", range(2000, 2020))
+@pytest.mark.parametrize("work", [1, 7, 100])
+def test_a_search_left_at_any_time_and_gone_on_with_finds_the_same(seed: int, work: int) -> None:
+    problem = random_problem(seed, operators=(3, 6), hosts=(3, 6), most=3)
+    choices = all_choices(problem)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.planning.search._WORK", work)
+        parts = search(problem, choices)
+    at_once = search(problem, choices)
+    assert parts.value == at_once.value
+    assert parts.bound == at_once.bound
