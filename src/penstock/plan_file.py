@@ -20,6 +20,7 @@ from penstock.planning.problem import (
     Problem,
     Readings,
 )
+from penstock.planning.spark_engine import EXECUTOR, FIRST_TASK, on_spark
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -162,11 +163,48 @@ def read_problem(
         raise InputError(f"{where}: {problem}") from problem
 
 
-def _read(path: Path, kind: type[Model]) -> Model:
+class FigureEntry(BaseModel):
+    name: str
+    value: float
+
+
+class BenchFile(BaseModel):
+    """What `penstock bench --json` prints; other keys are of no interest."""
+
+    figures: list[FigureEntry]
+
+
+def with_times_of(problem: Problem, bench: Path) -> Problem:
+    """The same on an engine that restarts everything, with what `bench reconfigurations --json` measured."""
     try:
-        text = path.read_text(encoding="utf-8")
+        seen = BenchFile.model_validate_json(_text(bench))
+    except ValidationError as problem_there:
+        raise InputError(
+            f"{bench}: not what `penstock bench reconfigurations --json` prints"
+        ) from problem_there
+
+    def median_s(name: str) -> float:
+        found = [one.value for one in seen.figures if one.name.startswith(f"{name}, median")]
+        if not found:
+            raise InputError(f"{bench}: '{name}' was not measured")
+        return found[0]
+
+    executor_s, first_task_s = median_s(EXECUTOR), median_s(FIRST_TASK)
+    try:
+        return on_spark(problem, executor_s=executor_s, first_task_s=first_task_s)
+    except InputError as wrong:
+        raise InputError(f"{bench}: {wrong}") from wrong
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"{path}: cannot read: {getattr(problem, 'strerror', None) or problem}") from problem
+
+
+def _read(path: Path, kind: type[Model]) -> Model:
+    text = _text(path)
     try:
         return kind.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as problem:

@@ -10,6 +10,7 @@ from penstock.bench.dynamic_allocation import executor_times
 from penstock.bench.figure import Figure
 from penstock.bench.light_load import place
 from penstock.bench.one_replica import OneReplica, is_good
+from penstock.planning.spark_engine import EXECUTOR, FIRST_TASK
 from penstock.reconfigure.words import Record
 
 TIMES = 10  # of each
@@ -63,8 +64,8 @@ def figures(
     executors = _since_granted(alone, lambda one: one.node_ready_at_s)
     tasks = _since_granted(alone, lambda one: one.first_task_at_s)
     from_spares = _since_granted(spare, lambda one: one.first_task_at_s)
-    yield from _taken("a replica alone: grant to executor", executors, times, at_most=_EXECUTOR_S)
-    yield from _taken("a replica alone: grant to first task on tuples", tasks, times, at_most=_FIRST_TASK_S)
+    yield from _taken(EXECUTOR, executors, times, at_most=_EXECUTOR_S)
+    yield from _taken(FIRST_TASK, tasks, times, at_most=_FIRST_TASK_S)
     yield from _taken("with a spare: grant to first task on tuples", from_spares, times, at_most=_SPARE_S)
     yield from _taken("Spark's dynamic allocation: asked to executor", theirs, times)
     if executors and theirs:

@@ -27,6 +27,13 @@ def plan(
         Path | None,
         typer.Option("--current", help="What runs now (TOML); without it, nothing is interrupted."),
     ] = None,
+    spark_times: Annotated[
+        Path | None,
+        typer.Option(
+            "--spark-times",
+            help="Where a change restarts everything: what `penstock bench reconfigurations --json` printed.",
+        ),
+    ] = None,
     objective: Annotated[
         str | None,
         typer.Option("--objective", help="Weights of response time, cost and downtime, as .3,.3,.4."),
@@ -52,7 +59,7 @@ def plan(
     Exit status 2 where no plan keeps all bounds, with the bound that stands in the way; 1 where none was
     found in time.
     """
-    from penstock.plan_file import read_problem
+    from penstock.plan_file import read_problem, with_times_of
     from penstock.planning.milp import as_lp, as_milp
     from penstock.planning.solve import Infeasible, TimedOut, all_choices, solve
 
@@ -60,6 +67,8 @@ def plan(
         if path is not None:
             check_can_write(path)
     problem = read_problem(app_file, network_file, current_file, weights=_weights(objective))
+    if spark_times is not None:
+        problem = with_times_of(problem, spark_times)
     if lp_file is not None:
         write_whole(lp_file, as_lp(as_milp(problem, all_choices(problem, restricted=restricted))))
     began_s = time.monotonic()

@@ -620,7 +620,9 @@ class _Search:
     def _rough(self, shares: Floats, allowed: Flags) -> float:
         """At the least, of all operators, without downtime."""
         tree = self._tree(shares)
-        values = rough(tree, self._measure(shares, tree), allowed)
+        return self._sum_of_roots(tree, rough(tree, self._measure(shares, tree), allowed))
+
+    def _sum_of_roots(self, tree: Tree, values: Floats) -> float:
         roots = np.flatnonzero(tree.above == NOBODY)
         return sum(float(values[self.first[j] : self.first[j + 1]].min()) for j in roots)
 
@@ -640,6 +642,9 @@ class _Search:
         combined = self._bound(tree, measure, allowed, limit, self.near)
         if (combined.store.ends == 0).any():  # an operator for which nothing of these would do
             return float(best[0])
+        lowest = self.weights.down * low_s + self._sum_of_roots(tree, combined.store.rough)
+        if self.enough():
+            return min(lowest, float(best[0]))
         way = self._bound(
             tree,
             Measure(self.rows.latency_s, np.ones(count), 0.0, True),
@@ -689,7 +694,6 @@ class _Search:
             if done:
                 return float(best[0])
             if self.enough():
-                lowest = self.weights.down * low_s + self._rough(shares, allowed)
                 return min(float(open_bound(state, lowest)), float(best[0]))
             if before == (int(state.depth[0]), int(state.opening[state.depth[0]])):
                 self.at_once *= 2  # too little to find a single bound

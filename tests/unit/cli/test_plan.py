@@ -55,6 +55,35 @@ def test_downtime_weighed_heavily_changes_nothing_that_need_not_change(run: Run,
     assert json.loads(calm)["downtime_s"] <= json.loads(cheap)["downtime_s"]
 
 
+def _measured(path: Path, executor_s: float, first_task_s: float) -> Path:
+    names = ("a replica alone: grant to executor", "a replica alone: grant to first task on tuples")
+    figures = [
+        {"name": f"{name}, median of 10", "value": value, "unit": "s", "ok": True}
+        for name, value in zip(names, (executor_s, first_task_s), strict=True)
+    ]
+    path.write_text(json.dumps({"figures": figures}))
+    return path
+
+
+def test_where_spark_restarts_everything_a_change_takes_what_was_measured(run: Run, tmp_path: Path) -> None:
+    current = tmp_path / "now.toml"
+    current.write_text(_CURRENT)
+    words = ("plan", *_FILES, "--current", current, "--json", "--spark-times")
+    status, out, err = run(*words, _measured(tmp_path / "spark.json", 1.5, 3.25))
+    assert (status, err) == (0, "")
+    # partialRank cannot take 3,000 tuples/s alone: one change at the least, so all wait for 1.75 s and
+    # for an executor.
+    assert json.loads(out)["downtime_s"] >= 3.25
+    status, _, err = run(*words, _measured(tmp_path / "spark.json", 3.0, 1.0))
+    assert (status, "the task cannot come first" in err) == (2, True)
+    (tmp_path / "spark.json").write_text('{"figures": []}')
+    status, _, err = run(*words, tmp_path / "spark.json")
+    assert (status, "was not measured" in err) == (2, True)
+    (tmp_path / "spark.json").write_text("rubbish")
+    status, _, err = run(*words, tmp_path / "spark.json")
+    assert (status, "not what" in err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -47,7 +47,7 @@ _LEVEL = 1.1  # how much higher each level of the load is than the one below it
 _LESS = 0.8  # of the load, planned for where no plan can take all of it
 _LEAST_SHARE = 0.01  # of the load, below which nothing helps
 _MOST_DEPLOYMENTS = 5_000  # of an operator
-_PATIENCE = 10_000  # times that a search is asked for what it has; each time it has gone on for 100 steps
+_PATIENCE = 30  # looks at a search that goes on, a tenth of a second or so apart
 
 
 class PlanMemory(NamedTuple):
