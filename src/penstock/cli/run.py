@@ -65,6 +65,7 @@ def run(
         Path | None, typer.Option("--rates", help="Follow a trace file instead: one rate per line and slot.")
     ] = None,
     slot: Annotated[float, typer.Option("--slot", help="Seconds per slot of --rates.")] = 1.0,
+    forecast: options.ForecastOption = None,
     application_policy: Annotated[
         str,
         typer.Option(
@@ -236,6 +237,7 @@ def run(
         master=master,
         conf=_conf(conf or []),
         force_scaling=force_scaling,
+        forecast=None if forecast is None else forecast_of(forecast),
     )
     what = Load(
         low=low,

@@ -47,6 +47,7 @@ def simulate(
     rate_change: options.RateChangeOption = None,
     price_change: options.PriceChangeOption = None,
     speed_change: options.SpeedChangeOption = None,
+    forecast: options.ForecastOption = None,
     update: options.UpdateOption = None,
     first_replica: options.FirstReplicaOption = None,
     history: Annotated[
@@ -96,6 +97,7 @@ def simulate(
         rate_change=rate_change,
         price_change=price_change,
         speed_change=speed_change,
+        forecast=forecast,
         update=update,
         first_replica=first_replica,
         application=application,

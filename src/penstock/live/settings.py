@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 
+from penstock.control.forecasting import Forecast
 from penstock.control.safety_settings import NEEDED_METRICS, SafetySettings
 from penstock.control.spec import (
     GRANT_ALL,
@@ -48,6 +49,7 @@ class LiveSettings:
     master: str | None = None  # of a cluster that runs already; None: an embedded one
     conf: Mapping[str, str] = field(default_factory=dict)  # Spark settings for its session
     force_scaling: bool = False  # a change at every interval, to show that results stay the same
+    forecast: Forecast | None = None  # None: whatever the policy wants
     spark_allocates: bool = False  # Spark's own dynamic allocation decides, and Penstock only watches
 
     def __post_init__(self) -> None:

@@ -67,7 +67,14 @@ def simulated_graph(
 
     def run(over: Floats) -> ApplicationRun:
         at_source_rate = spec.variant.latency_at_source_rate
-        return run_application(application, objective, managed, over, latency_at_source_rate=at_source_rate)
+        return run_application(
+            application,
+            objective,
+            managed,
+            over,
+            latency_at_source_rate=at_source_rate,
+            foresight=foresight_of(spec),
+        )
 
     run(rates[:0])  # compile before timing
     began = time.perf_counter()

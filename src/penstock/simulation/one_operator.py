@@ -60,7 +60,8 @@ def run_operator(
         part = part_of(trail, start, end)
         began = time.perf_counter()
         here, memory = play(
-            world, policy, memory, rates[start:end], here, policy_rng, totals, part, slots_before=start
+            world, policy, memory, rates[start:end], here, policy_rng, totals, part, slots_before=start,
+            foresight=foresight_of(spec),
         )
         seconds += time.perf_counter() - began
     slots, violations, reconfigurations = (int(count) for count in totals.counts)

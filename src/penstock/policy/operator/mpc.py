@@ -59,7 +59,7 @@ class MpcMemory(NamedTuple):
     ratios: tuple[float, ...] = ()  # measured over predicted waiting times, the latest
 
 
-@operator_policy("mpc", has_bounds=True, anticipates=True)
+@operator_policy("mpc", has_bounds=True, anticipates=True, plans_ahead=True)
 @dataclass(frozen=True, kw_only=True)
 class ModelPredictive:
     """Plans replicas over a horizon of forecasts: response time, resources and changes, weighed."""

@@ -100,6 +100,7 @@ def run_application(
     *,
     latency_at_source_rate: bool = False,
     passes_all: bool = False,
+    foresight: Foresight | None = None,
 ) -> ApplicationRun:
     """Run every operator's policy over the rates that reach it.
 
@@ -129,6 +130,7 @@ def run_application(
             managed.rng,
             totals,
             trail,
+            foresight=foresight,
         )
         times[operator.name] = (
             _response_times(world.queue, world.deployments, trail.deployment, source_rates)
