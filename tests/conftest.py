@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from penstock.cli import main
 from penstock.compiled import Floats
@@ -15,6 +16,10 @@ from penstock.data.traces import read_trace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# How long an example takes says how busy the machine is; speed is measured by `penstock bench`.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 Run = Callable[..., tuple[int, str, str]]
 

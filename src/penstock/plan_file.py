@@ -275,12 +275,15 @@ def _operator(one: OperatorEntry, rate: float) -> PlannedOperator:
 
 def _network(there: NetworkFile) -> Network:
     hosts = tuple(_host(one) for one in there.hosts)
+    names = [host.name for host in hosts]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"host '{name}' appears twice")
     index = {host.name: number for number, host in enumerate(hosts)}
     count = len(hosts)
     delay_s = np.full((count, count), np.inf)
-    price = np.full((count, count), there.link_price)
+    own = np.zeros((count, count))  # prices of their own that links on the way have
     np.fill_diagonal(delay_s, 0.0)
-    np.fill_diagonal(price, 0.0)
     for link in there.links:
         for end in (link.a, link.b):
             if end not in index:
@@ -293,14 +296,19 @@ def _network(there: NetworkFile) -> Network:
             if np.isfinite(delay_s[way]):
                 raise InputError(f"link {link.a}-{link.b} appears twice")
             delay_s[way] = link.delay_s
-            if link.price is not None:
-                price[way] = link.price
+            own[way] = np.nan if link.price is None else link.price
     if there.routing == "shortest":
         for via in range(count):
-            delay_s = np.minimum(delay_s, delay_s[:, via : via + 1] + delay_s[via : via + 1, :])
+            over_s = delay_s[:, via : via + 1] + delay_s[via : via + 1, :]
+            prices = own[:, via : via + 1], own[via : via + 1, :]
+            summed = np.where(np.isnan(prices[0] + prices[1]), np.fmax(*prices), prices[0] + prices[1])
+            own = np.where(over_s < delay_s, summed, own)
+            delay_s = np.minimum(delay_s, over_s)
     if not np.isfinite(delay_s).all():
         a, b = np.argwhere(~np.isfinite(delay_s))[0]
         raise InputError(f"no way from host '{hosts[a].name}' to '{hosts[b].name}'")
+    price = np.where(np.isnan(own), there.link_price, own)
+    np.fill_diagonal(price, 0.0)
     return Network(hosts=hosts, delay_s=delay_s, price=price)
 
 

@@ -14,7 +14,7 @@ from penstock.planning.search import search
 from penstock.planning.solve import all_choices, evaluated, plan_of
 
 _WANTED = 200  # problems that HiGHS has proven an answer to
-_MOST_TRIED = 300
+_MOST_TRIED = 400
 _LIMIT_S = 60.0  # for HiGHS, on one of them
 _FIRST_SEED = 10_000
 _APART = 1e-9  # objectives, which are about 1

@@ -72,14 +72,15 @@ def plan(
     if lp_file is not None:
         write_whole(lp_file, as_lp(as_milp(problem, all_choices(problem, restricted=restricted))))
     began_s = time.monotonic()
-    answer = solve(problem, restricted=restricted, enough=lambda: time.monotonic() - began_s > seconds)
+    with screen.busy("planning (the first plan of all compiles the search)"):
+        answer = solve(problem, restricted=restricted, enough=lambda: time.monotonic() - began_s > seconds)
     took_s = time.monotonic() - began_s
     if isinstance(answer, Infeasible):
         raise InputError(f"no plan: {answer.why}")
     if json_output:
         screen.print_json(_as_json(answer, took_s))
     elif not isinstance(answer, TimedOut):
-        _print(problem, answer, took_s)
+        _print(problem, answer, took_s, restricted=restricted)
     if isinstance(answer, TimedOut):
         screen.complain(f"no plan found in {took_s:.1f} s; none is below {answer.bound:.6g}")
         raise typer.Exit(1)
@@ -96,10 +97,13 @@ def _weights(given: str | None) -> tuple[float, float, float] | None:
         response_time, cost, downtime = (float(part) for part in given.split(","))
     except ValueError as problem:
         raise InputError(f"--objective {given}: give three numbers, as .3,.3,.4") from problem
-    return response_time, cost, downtime
+    weights = (response_time, cost, downtime)
+    if not (all(0 <= weight <= 1 for weight in weights) and abs(sum(weights) - 1) < 1e-9):
+        raise InputError(f"--objective {given}: the weights must not be negative and must sum to 1")
+    return weights
 
 
-def _print(problem: "Problem", answer: "Answer", took_s: float) -> None:
+def _print(problem: "Problem", answer: "Answer", took_s: float, *, restricted: bool) -> None:
     from penstock.planning.solve import Incumbent, Optimal
 
     assert isinstance(answer, Optimal | Incumbent)
@@ -125,7 +129,7 @@ def _print(problem: "Problem", answer: "Answer", took_s: float) -> None:
         ),
     )
     if isinstance(answer, Optimal):
-        proof = "no plan is better"
+        proof = "no plan one step from what runs is better" if restricted else "no plan is better"
     else:
         proof = f"none is below {answer.bound:.6f} (gap {100 * answer.gap:.2g} %), and there was no more time"
     screen.out.print(f"objective {answer.value:.6f}: {proof}; {took_s:.2f} s")
@@ -144,7 +148,7 @@ def _change(before: tuple[str, ...] | None, after: tuple[str, ...]) -> str:
 
 
 def _as_json(answer: "Answer", took_s: float) -> dict[str, Any]:
-    from penstock.planning.solve import Incumbent, Optimal
+    from penstock.planning.solve import Incumbent, Optimal, TimedOut
 
     told: dict[str, Any] = {"status": type(answer).__name__.lower(), "seconds": took_s}
     if isinstance(answer, Optimal | Incumbent):
@@ -155,4 +159,6 @@ def _as_json(answer: "Answer", took_s: float) -> dict[str, Any]:
             **answer.comes_to._asdict(),
             "plan": {name: list(hosts) for name, hosts in answer.plan.items()},
         }
+    elif isinstance(answer, TimedOut):
+        told["bound"] = answer.bound
     return told

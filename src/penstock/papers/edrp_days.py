@@ -1,4 +1,4 @@
-"""The four days of Cardellini 2017, sec. 7.3, simulated: trips sixty times as fast, an engine that restarts.
+"""The four days of Cardellini 2017, sec. 7.3, as planned: trips sixty times as fast, an engine that restarts.
 
 The paper runs it on Storm: five machines with room for eight replicas each, up to three replicas of an
 operator, a plan every 60 s, response times as measured and not by a formula. Neither its curves nor its

@@ -7,14 +7,18 @@ response time and cost and the total downtime of four objectives; Figure 5 has w
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from penstock.domain.errors import InputError
 from penstock.papers import ansnet
 from penstock.papers.edrp_application import BASELINE, SINK, SOURCE, Assumed, network, problem
 from penstock.planning.problem import Plan
-from penstock.planning.solve import Evaluation, Optimal, solve
+from penstock.planning.solve import Evaluation, Optimal, evaluated, solve
 
 MINUTES = 60
 LOW, HIGH = 70.0, 220.0
+HEADROOM = 0.1  # of the load observed: it rises by up to 7 % in a minute
+_DELAYS_OFF = 0.1
 PINNED = {SOURCE: "New York", SINK: "Chicago"}  # the paper pins both, and does not say where
 
 
@@ -61,6 +65,50 @@ def hour(
         changed = tuple(name for name, hosts in answer.plan.items() if before[name] != hosts)
         yield Minute(rate_at(minute), answer.plan, answer.comes_to, changed)
         current = answer.plan
+
+
+def closed_loop(
+    weights: tuple[float, float, float],
+    *,
+    seed: int,
+    headroom: float = HEADROOM,
+    minute_done: Callable[[], None] = lambda: None,
+) -> Iterator[Minute]:
+    """The same hour, simulated: planned on what was observed in the minute before, lived through as it is.
+
+    Tuples arrive by chance, delays are known to a tenth. What a minute comes to is that of its plan under the
+    minute's true rate and the true delays.
+    """
+    rng = np.random.default_rng(seed)
+    assumed = Assumed()
+    true_s = ansnet.delays_s()
+    on = network(ansnet.hosts(), true_s, assumed.link_price)
+    observed = LOW
+    current: Plan | None = None
+    for minute in range(MINUTES + 1):
+        known_s = true_s * rng.uniform(1 - _DELAYS_OFF, 1 + _DELAYS_OFF, true_s.shape)
+        asked = problem(
+            (1 + headroom) * observed,
+            on=network(ansnet.hosts(), known_s, assumed.link_price),
+            weights=weights if current is not None else BASELINE,
+            assumed=assumed,
+            pinned=PINNED,
+            current=current,
+        )
+        answer = solve(asked)
+        minute_done()
+        # Where no plan keeps all bounds, what runs stays.
+        plan = answer.plan if isinstance(answer, Optimal) else current
+        if plan is None:
+            raise InputError(f"the first minute has no plan: {answer}")
+        there = problem(
+            rate_at(minute), on=on, weights=weights, assumed=assumed, pinned=PINNED, current=current
+        )
+        before = current or plan
+        changed = tuple(name for name, hosts in plan.items() if before[name] != hosts)
+        yield Minute(rate_at(minute), plan, evaluated(there, plan), changed)
+        observed = float(rng.poisson(rate_at(minute) * 60)) / 60
+        current = plan
 
 
 class Row(NamedTuple):

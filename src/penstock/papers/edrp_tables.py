@@ -37,8 +37,8 @@ CPLEX_RESTRICTED_S = {
     4: ("1.0", "0.8", "1.2", "2.5", "4.2"),
 }
 SEEDS = 5  # of delays
+LOOPS = 3  # seeds of the hour in closed loop
 BEFORE, RATE = 100.0, 150.0  # tuples/s: what runs now was planned for the first
-HIGHS_NODES = (8, 12)  # that HiGHS is given, too; beyond them it takes many minutes
 HIGHS_LIMIT_S = 60.0
 PRICES = (0.0, 0.0002, 0.0005, 0.001, 0.002, 0.005)  # $/h of a tuple/s between two hosts
 COUNTS = (10.0, 15.0, 20.0)  # tuples that countByWindow sends on for each it gets
@@ -54,14 +54,17 @@ SETTINGS = (
     "partialRank needs a second replica at about 105 tuples/s, as printed), .01 of the metronome, .05 of "
     "partialRank. The printed .02 $/tps of the network does not fit the printed costs; .0002 $/h per "
     "tuple/s is used, with which costs come near them. So numbers are shown side by side, and claimed is "
-    "what the paper concludes from them; under other prices and selectivities, too.",
+    "what the paper concludes from them; under other prices and selectivities, too. There, a plan is "
+    "made for the very rate of the minute and taken at its word. In closed loop it is made for what arrived "
+    "in the minute before, by chance, a tenth on top, with delays known to a tenth, and lived through under "
+    "the true ones.",
     "Table IV: the same application, nothing pinned, and a second sink behind partialRank (the printed "
     "numbers of variables are those of one more operator that is not replicated, with a stream to one "
     "that is), delays drawn at random (32 ms on average) with five seeds, a current deployment planned "
     "for 100 tuples/s and a load of 150; balanced weights. Times are of one thread of this machine, the "
     "longest of the five; HiGHS solves the paper's formulation in the same run, on the first seed.",
-    "Table V and Figure 6: the four days on Storm are simulated, with curves measured on simulated "
-    "queues, 20 to 260 tuples/s, five hosts with eight slots 1 ms apart; an engine that restarts "
+    "Table V and Figure 6: the four days on Storm as planned round by round, with curves measured on "
+    "simulated queues, 20 to 260 tuples/s, five hosts with eight slots 1 ms apart; an engine that restarts "
     "everything in 6 s.",
 )
 
@@ -70,17 +73,28 @@ def reproduce(progress: Progress) -> Findings:
     """Everything; needs no traces, and one thread."""
     grid = list(product(PRICES, COUNTS))
     cells = len(REPLICAS) * len(NODES)
-    progress.of(2 * len(OBJECTIVES) + len(grid) + cells)
+    progress.of((2 + LOOPS) * len(OBJECTIVES) + len(grid) + cells)
     hours: dict[str, list[Minute]] = {}
     for name, weights in OBJECTIVES.items():
         hours[name] = list(edrp_hour.hour(weights))
         progress.advance()
+    loops: dict[str, list[list[Minute]]] = {name: [] for name in OBJECTIVES}
+    for name, weights in OBJECTIVES.items():
+        for seed in range(LOOPS):
+            loops[name].append(list(edrp_hour.closed_loop(weights, seed=seed)))
+            progress.advance()
     queues = edrp_days.curves()
     days: dict[str, list[Minute]] = {}
     for name, weights in OBJECTIVES.items():
         days[name] = list(edrp_days.days(weights, queues=queues))
         progress.advance()
-    claims = [*_table_iii(hours), *_table_v(days), *_table_iv(progress), *_where_it_holds(grid, progress)]
+    claims = [
+        *_table_iii(hours),
+        *_in_closed_loop(loops),
+        *_table_v(days),
+        *_table_iv(progress),
+        *_where_it_holds(grid, progress),
+    ]
     charts = [*_figures("Figure 5", hours, 60.0), *_figures("Figure 6", days, edrp_days.ROUND_S)]
     return Findings(claims=claims, charts=charts)
 
@@ -117,6 +131,23 @@ def _table_iii(hours: Mapping[str, list[Minute]]) -> Iterator[Claim]:
     yield from _ordered("table3", rows)
     worst_s = max(minute.comes_to.response_time_s for minutes in hours.values() for minute in minutes)
     yield _claim("table3/longest response time (s)", "<0.175", worst_s, "R_max is kept in every minute")
+
+
+def _in_closed_loop(loops: Mapping[str, list[list[Minute]]]) -> Iterator[Claim]:
+    """The hour planned on what is observed, a tenth on top: what it comes to, over seeds."""
+    rows = [{name: row(runs[seed]) for name, runs in loops.items()} for seed in range(LOOPS)]
+    for name, (_, printed) in orders(rows[0]).items():
+        values = [orders(one)[name][0] for one in rows]
+        worst = min(values) if printed == ">=2" else max(values)
+        note = f"the worst of {LOOPS} seeds; mean {float(np.mean(values)):.3g}"
+        yield _claim(f"closed loop/{name}", printed, worst, note)
+    times_s = [minute.comes_to.response_time_s for runs in loops.values() for run in runs for minute in run]
+    yield _claim(
+        "closed loop/minutes above R_max (%)",
+        "<0.01",
+        100 * float(np.mean(np.array(times_s) > 0.175)),
+        f"of {len(times_s)}, the longest {max(times_s):.3f} s; planned for a tenth more than was observed",
+    )
 
 
 def orders(rows: Mapping[str, Row]) -> dict[str, tuple[float, str]]:
@@ -210,7 +241,7 @@ def _table_iv(progress: Progress) -> Iterator[Claim]:
                 tolerance=None,
                 note=f"on average {100 * float(np.mean(losses)):.2f} %",
             )
-            if replicas == 2 and nodes in HIGHS_NODES and first is not None:
+            if replicas == 2 and first is not None:
                 yield from _against_highs(cell, first, exact_s[0])
             progress.advance()
 

@@ -142,7 +142,7 @@ def _below(tree: Tree, measure: Measure, on: Floats, j: int, row: int, tight: Fl
         best, second, at = np.inf, np.inf, NOBODY
         for host in range(hosts):
             to[host] = _to(tree, measure, row, c, host)
-            left = tree.capacity[host] - replicas_on(tree, row, host) * tree.demand[j]
+            left = max(tree.capacity[host] - replicas_on(tree, row, host) * tree.demand[j], 0.0)
             value = to[host] + on[c, host, level_of(tree, left)]
             if value < best:
                 best, second, at = value, best, host
@@ -156,8 +156,8 @@ def _below(tree: Tree, measure: Measure, on: Floats, j: int, row: int, tight: Fl
             for level in range(LEVELS):
                 room = room_at(tree, level, tree.capacity[host]) - taken
                 value = np.inf
-                if room >= 0:
-                    value = min(elsewhere, to[host] + on[c, host, level_of(tree, room)])
+                if room >= -_LITTLE * tree.unit:
+                    value = min(elsewhere, to[host] + on[c, host, level_of(tree, max(room, 0.0))])
                 tight[place, level] = _and(measure, tight[place, level], value)
     return total
 
@@ -180,7 +180,7 @@ def rough(tree: Tree, measure: Measure, allowed: Flags) -> Floats:
                 host = tree.members[row, place]
                 taken = replicas_on(tree, row, host) * tree.demand[j]
                 for level in range(LEVELS):
-                    if room_at(tree, level, tree.capacity[host]) >= taken:
+                    if room_at(tree, level, tree.capacity[host]) >= taken - _LITTLE * tree.unit:
                         on[j, host, level] = min(on[j, host, level], measure.own[row] + tight[place, level])
     return found
 
@@ -310,7 +310,7 @@ def _left_by(tree: Tree, j: int, above: int, code: int, full: int, row: int) -> 
                 break
             rest //= LEVELS
         room -= replicas_on(tree, row, host) * tree.demand[j]
-        if room < -_LITTLE:
+        if room < -_LITTLE * tree.unit:
             return NOBODY
         if place < TRACKED:
             left = left * LEVELS + level_of(tree, max(room, 0.0))

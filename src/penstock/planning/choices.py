@@ -1,14 +1,18 @@
 """All deployments an operator may have, and what each of them costs by itself."""
 
 from collections.abc import Callable, Sequence
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from penstock.compiled import Floats, Ints
+from penstock.domain.errors import InputError
 from penstock.perf.queueing import replica_response_time
 from penstock.planning.downtime import NOBODY, downtimes_s
 from penstock.planning.problem import Deployment, PlannedOperator, Problem, multisets
+
+_MOST = 20_000_000  # deployments of an operator times hosts: a third of a gigabyte
 
 
 class Choices(NamedTuple):
@@ -24,10 +28,18 @@ class Choices(NamedTuple):
 
 
 def choices_of(
-    problem: Problem, operator: PlannedOperator, candidates: Sequence[tuple[int, ...]] | None = None
+    problem: Problem,
+    operator: PlannedOperator,
+    candidates: Sequence[tuple[int, ...]] | None = None,
+    *,
+    bounded: bool = True,
 ) -> Choices:
-    """Of all multisets, or of these, those that fit on their hosts and keep every bound by themselves."""
+    """Of all multisets, or of these, those that fit on their hosts and keep every bound by themselves.
+
+    Where not `bounded`, also those that keep none and those that are overloaded.
+    """
     if candidates is None:
+        _check_size(problem, operator)
         candidates = multisets(problem.allowed(operator), operator.max_replicas)
     most = max((len(hosts) for hosts in candidates), default=1)
     members = np.full((len(candidates), most), NOBODY, np.int64)
@@ -45,6 +57,8 @@ def choices_of(
     latency_s = latency_s[kind.ravel()]
     cost = operator.cost * operator.demand * np.where(there, prices[members], 0.0).sum(axis=1)
     found = Choices(members, latency_s, cost, downtimes_s(problem, operator, members))
+    if not bounded:
+        return found
     goal = problem.goal
     possible = (
         (found.latency_s <= goal.max_response_time_s)
@@ -52,6 +66,17 @@ def choices_of(
         & (found.downtime_s <= goal.max_downtime_s)
     )
     return found.only(np.flatnonzero(possible))
+
+
+def _check_size(problem: Problem, operator: PlannedOperator) -> None:
+    hosts = len(problem.allowed(operator))
+    count = comb(hosts + operator.max_replicas, operator.max_replicas) - 1
+    if count * len(problem.network.hosts) > _MOST:
+        raise InputError(
+            f"operator '{operator.name}': up to {operator.max_replicas} replicas on {hosts} hosts make "
+            f"{count:,} deployments, too many to search; give fewer of either, or plan one step at a time "
+            "(restricted)"
+        )
 
 
 def _fits(problem: Problem, operator: PlannedOperator, members: Ints) -> Ints:

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.compiled import Floats, Ints, compiled, compiled_allocating
 from penstock.planning.problem import PlannedOperator, Problem
 
+_UNCHANGED = -1.0  # no time at all, where a change may take none either
 NOBODY = -1  # fills up the row of a deployment with fewer replicas than others
 
 
@@ -52,7 +53,7 @@ def downtimes_s(problem: Problem, operator: PlannedOperator, members: Ints) -> F
     code_bytes = float(sum(one.code_bytes for one in problem.operators))
     changed_s = _with_restart(store, code_bytes, operator.state_bytes, used, before, members)
     # Eq. 33: all restart when one is changed; where none is, nothing is down.
-    return np.where(changed_s > 0, np.maximum(changed_s, _longest_restart_s(problem, store)), 0.0)
+    return np.where(changed_s == _UNCHANGED, 0.0, np.maximum(changed_s, _longest_restart_s(problem, store)))
 
 
 def _counted(problem: Problem, hosts: Iterable[str]) -> Ints:
@@ -126,7 +127,7 @@ def _with_restart(
     store: Store, code_bytes: float, state_bytes: float, used: Ints, before: Ints, members: Ints
 ) -> Floats:
     """Eq. 34 to 38: one thing after the other, and the code of all operators in one archive."""
-    found = np.zeros(len(members))
+    found = np.full(len(members), _UNCHANGED)
     hosts = before.size
     here = before.sum()
     after = np.zeros(hosts, np.int64)

@@ -226,6 +226,9 @@ _SCALE = 1e4  # HiGHS stops when a millionth is left to gain: this makes it a te
 _OPTIMAL, _INFEASIBLE = 0, 2
 
 
+_TERMS = 8  # in a line
+
+
 def as_lp(milp: Milp) -> str:
     """In the LP format, which all solvers read."""
     ranks = np.lexsort((milp.columns, milp.rows))
@@ -249,4 +252,6 @@ def _terms(milp: Milp, columns: Ints, values: Floats) -> str:
     used = [
         (milp.names[column], float(value)) for column, value in zip(columns, values, strict=True) if value
     ]
-    return " ".join(f"{'-' if value < 0 else '+'} {abs(value)!r} {name}" for name, value in used) or "0 r"
+    terms = [f"{'-' if value < 0 else '+'} {abs(value)!r} {name}" for name, value in used] or ["0 r"]
+    # CPLEX reads lines of up to 560 characters.
+    return "\n  ".join(" ".join(terms[first : first + _TERMS]) for first in range(0, len(terms), _TERMS))

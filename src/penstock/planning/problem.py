@@ -232,7 +232,9 @@ class Problem:
         """Hosts, by number, that have room for a replica of it."""
         index, hosts = self.network.index, self.network.hosts
         wanted = index.values() if operator.allowed is None else {index[name] for name in operator.allowed}
-        return tuple(number for number in sorted(wanted) if hosts[number].capacity >= operator.demand)
+        return tuple(
+            number for number in sorted(wanted) if hosts[number].capacity >= operator.demand * (1 - 1e-9)
+        )
 
     def in_order(self, hosts: Deployment) -> Deployment:
         """The same multiset, written in the one way that compares."""

@@ -36,7 +36,7 @@ from penstock.planning.choices import Choices
 from penstock.planning.downtime import NOBODY
 from penstock.planning.problem import Problem
 
-GAP = 1e-9  # of the objective: what a plan may be better by and is not looked for
+_GAP = 1e-9  # of the objective: what a plan may be better by and is not looked for
 _LITTLE = 1e-9
 
 
@@ -81,6 +81,12 @@ class State(NamedTuple):
     depth: Ints  # one number
     best: Floats  # objective, response time, money, downtime
     plan: Ints
+
+
+@compiled
+def _limit(state: State) -> float:
+    """What is no less is not looked for."""
+    return float(state.best[0] * (1 - _GAP))
 
 
 class Bound(NamedTuple):
@@ -162,7 +168,7 @@ def _place(tree: Tree, state: State, depth: int, row: int, sign: float) -> None:
 def _fits(tree: Tree, state: State, depth: int, row: int) -> bool:
     for place in range(tree.sizes[row]):
         host = tree.members[row, place]
-        if replicas_on(tree, row, host) * tree.demand[depth] > state.room[host] + _LITTLE:
+        if replicas_on(tree, row, host) * tree.demand[depth] > state.room[host] + _LITTLE * tree.unit:
             return False
     return True
 
@@ -197,7 +203,7 @@ def _completed(
     down_s: float,
 ) -> tuple[float, bool]:
     """At the least, of a plan that goes on from here; infinite where it breaks a bound. Is it known?"""
-    limit = state.best[0] - GAP
+    limit = _limit(state)
     rest = _rest(tree, combined, state, depth)
     if rest == UNKNOWN or value + rest >= limit:
         return np.inf, rest != UNKNOWN
@@ -234,7 +240,7 @@ def _open(
     before = 0.0 if depth == 0 else state.weighed[depth - 1]
     spent = 0.0 if depth == 0 else state.money[depth - 1]
     down_before = down_s if depth == 0 else max(state.down_s[depth - 1], down_s)
-    limit = state.best[0] - GAP
+    limit = _limit(state)
     count = state.found[depth]
     for number in range(state.opening[depth], tree.first[depth] + combined.store.ends[depth]):
         state.opening[depth], state.found[depth] = number, count
@@ -293,7 +299,7 @@ def go_on(
         number = state.tried[depth]
         if number > 0:  # give back the room of the one tried before
             _place(tree, state, depth, state.candidate[depth, number - 1], -1.0)
-        if number >= state.found[depth] or state.bound[depth, number] >= state.best[0] - GAP:
+        if number >= state.found[depth] or state.bound[depth, number] >= _limit(state):
             state.depth[0] = depth - 1
             if depth == 0:
                 return True
@@ -333,6 +339,12 @@ def open_bound(state: State, lowest: float) -> float:
         elif state.tried[depth] < state.found[depth]:
             bound = min(bound, state.bound[depth, state.tried[depth]])
     return bound
+
+
+def _progress(state: State) -> tuple[int, ...]:
+    """Where the search is: the same again if nothing at all was found out."""
+    depth = int(state.depth[0])
+    return (depth, int(state.opening[depth]), *(int(number) for number in state.tried[:depth]))
 
 
 class Found(NamedTuple):
@@ -677,7 +689,7 @@ class _Search:
             plan=plan,
         )
         while True:
-            before = (int(state.depth[0]), int(state.opening[state.depth[0]]))
+            before = _progress(state)
             self.work[0] = self.at_once
             done = go_on(
                 tree,
@@ -695,7 +707,7 @@ class _Search:
                 return float(best[0])
             if self.enough():
                 return min(float(open_bound(state, lowest)), float(best[0]))
-            if before == (int(state.depth[0]), int(state.opening[state.depth[0]])):
+            if before == _progress(state):
                 self.at_once *= 2  # too little to find a single bound
 
     def _bound(self, tree: Tree, measure: Measure, allowed: Flags, limit: float, near: Ints) -> Bound:

@@ -14,6 +14,7 @@ from penstock.planning.restricted import neighbours
 from penstock.planning.search import search
 
 _FAR = 1e12  # a bound that nothing reaches
+_NO_TIME = "no plan keeps all bounds; there was no time to find out which of them stand in the way"
 
 
 class Evaluation(NamedTuple):
@@ -103,9 +104,8 @@ def evaluated(problem: Problem, plan: Plan) -> Evaluation:
     """Response time, cost and downtime of a plan, term by term (eq. 1 to 11)."""
     index, network = problem.network.index, problem.network
     at = {name: [index[host] for host in problem.in_order(hosts)] for name, hosts in plan.items()}
-    everywhere = replace(problem, goal=replace(problem.goal, **_unbounded()))
     own = {
-        operator.name: choices_of(everywhere, operator, [tuple(at[operator.name])])
+        operator.name: choices_of(problem, operator, [tuple(at[operator.name])], bounded=False)
         for operator in problem.operators
     }
     ends = dict.fromkeys(at, 0.0)
@@ -143,7 +143,7 @@ def _now(problem: Problem, choices: list[Choices]) -> list[int] | None:
         rows.append(int(same[0]))
         for host in hosts:
             used[host] += operator.demand
-    if (used > np.array([host.capacity for host in problem.network.hosts]) + 1e-9).any():
+    if (used > np.array([host.capacity for host in problem.network.hosts]) * (1 + 1e-9)).any():
         return None
     comes_to, goal = evaluated(problem, problem.current), problem.goal
     if comes_to.response_time_s > goal.max_response_time_s or comes_to.cost > goal.max_cost:
@@ -151,57 +151,57 @@ def _now(problem: Problem, choices: list[Choices]) -> list[int] | None:
     return rows
 
 
-def _unbounded() -> dict[str, float]:
-    return {"max_response_time_s": _FAR, "max_cost": _FAR, "max_downtime_s": _FAR}
-
-
 def _alone(problem: Problem, name: str, *, restricted: bool) -> str:
     """Why an operator has no deployment at all."""
     operator = next(one for one in problem.operators if one.name == name)
-    free = replace(problem, goal=replace(problem.goal, **_unbounded()))
-    one = choices_of(free, operator, neighbours(problem, operator) if restricted else None)
+    near = neighbours(problem, operator) if restricted else None
+    one = choices_of(problem, operator, near, bounded=False)
+    if near == []:
+        return f"operator '{name}': no deployment one step from what runs is allowed"
     if len(one.members) == 0:
         return f"operator '{name}': no host it may run on has room for a replica ({operator.demand:g} needed)"
-    goal = problem.goal
-    if one.latency_s.min() > goal.max_response_time_s:
-        shown = f"{one.latency_s.min():.4g} s" if one.latency_s.min() < _FAR else "an endless queue"
-        return (
-            f"operator '{name}' takes {shown} at {operator.rate:g} tuples/s with all its replicas; the bound "
-            f"on response time is {goal.max_response_time_s:g} s"
-        )
-    if one.cost.min() > goal.max_cost:
-        return (
-            f"operator '{name}' costs at least {one.cost.min():.4g}; the bound on cost is {goal.max_cost:g}"
-        )
-    if one.downtime_s.min() > goal.max_downtime_s:
-        return (
-            f"operator '{name}' is down for at least {one.downtime_s.min():.4g} s; the bound on downtime is "
-            f"{goal.max_downtime_s:g} s"
-        )
-    return f"operator '{name}': none of its deployments keeps all bounds by itself"
+    goal, rate = problem.goal, f"{operator.rate:g} tuples/s"
+    least_s, least_cost, least_down_s = one.latency_s.min(), one.cost.min(), one.downtime_s.min()
+    if least_s == np.inf:
+        said = f"is overloaded by {rate} with all replicas it may have"
+    elif least_s > goal.max_response_time_s:
+        said = f"takes at least {least_s:.4g} s at {rate}; the bound is {goal.max_response_time_s:g} s"
+    elif least_cost > goal.max_cost:
+        said = f"costs at least {least_cost:.4g}; the bound is {goal.max_cost:g}"
+    elif least_down_s > goal.max_downtime_s:
+        said = f"is down for at least {least_down_s:.4g} s; the bound is {goal.max_downtime_s:g} s"
+    else:
+        said = "has no deployment that keeps all bounds by itself"
+    return f"operator '{name}' {said}"
 
 
 def _which(problem: Problem, *, restricted: bool, enough: Callable[[], bool]) -> str:
     """Which bound stands in the way: each is put to the test alone."""
 
     def least(**weights: float) -> float:
+        """Of one of the three, whatever the others; not a number when time was up."""
         zero = {"response_time": 0.0, "cost": 0.0, "downtime": 0.0}
-        alone = Goal(**{**zero, **weights}, max_response_time_s=1e6, max_cost=1e6, max_downtime_s=1e6)
+        alone = Goal(**{**zero, **weights}, max_response_time_s=_FAR, max_cost=_FAR, max_downtime_s=_FAR)
         free = replace(problem, goal=alone)
         found = search(free, all_choices(free, restricted=restricted), enough=enough)
-        return found.bound * 1e6 if found.rows is not None else np.inf
+        if found.rows is None:
+            return np.inf if found.bound == np.inf else np.nan
+        return found.bound * _FAR
 
     goal = problem.goal
     response_s = least(response_time=1.0)
     if response_s == np.inf:
-        return "the hosts have no room for all operators at once, or an operator's queue never ends"
+        return "the hosts have no room for all operators at once"
+    cost, down_s = least(cost=1.0), least(downtime=1.0)
     said = []
     if response_s > goal.max_response_time_s:
         said.append(
             f"response time is at least {response_s:.4g} s; its bound is {goal.max_response_time_s:g} s"
         )
-    if (cost := least(cost=1.0)) > goal.max_cost:
+    if cost > goal.max_cost:
         said.append(f"cost is at least {cost:.4g}; its bound is {goal.max_cost:g}")
-    if (down_s := least(downtime=1.0)) > goal.max_downtime_s:
+    if down_s > goal.max_downtime_s:
         said.append(f"downtime is at least {down_s:.4g} s; its bound is {goal.max_downtime_s:g} s")
+    if not said and np.isnan([response_s, cost, down_s]).any():
+        return _NO_TIME
     return "; ".join(said) or "every bound can be kept by itself, but not all of them together"

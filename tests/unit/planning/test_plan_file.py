@@ -100,3 +100,23 @@ def test_a_bound_that_cannot_be_kept_is_named(tmp_path: Path, change: tuple[str,
     answer = solve(read_problem(*files(tmp_path, _APP.replace(*change)), None))
     assert isinstance(answer, Infeasible)
     assert said in answer.why
+
+
+def test_prices_of_links_add_up_along_the_way_and_others_cost_the_networks(tmp_path: Path) -> None:
+    """a - b - c - d, where only a - b and b - c have prices of their own."""
+    network = "link_price = 0.5\n"
+    network += "".join(f'[[hosts]]\nname = "{name}"\ncapacity = 2\n' for name in "abcd")
+    for ends, price in (("ab", "price = 0.1"), ("bc", "price = 0.02"), ("cd", "")):
+        network += f'[[links]]\na = "{ends[0]}"\nb = "{ends[1]}"\ndelay_s = 0.01\n{price}\n'
+    (tmp_path / "app.toml").write_text(_APP)
+    (tmp_path / "net.toml").write_text(network)
+    price = read_problem(tmp_path / "app.toml", tmp_path / "net.toml").network.price
+    assert price[0].tolist() == pytest.approx([0.0, 0.1, 0.12, 0.12])
+    assert price[3].tolist() == pytest.approx([0.12, 0.02, 0.5, 0.0])
+
+
+def test_a_host_listed_twice_is_named(tmp_path: Path) -> None:
+    (tmp_path / "app.toml").write_text(_APP)
+    (tmp_path / "net.toml").write_text('[[hosts]]\nname = "a"\ncapacity = 2\n' * 2)
+    with pytest.raises(InputError, match="host 'a' appears twice"):
+        read_problem(tmp_path / "app.toml", tmp_path / "net.toml")

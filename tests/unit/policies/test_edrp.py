@@ -52,9 +52,15 @@ def seen(
     """Nodes with two slots each, by type, 10 ms apart; without any, hosts are types."""
     kinds = [SLOW.name, FAST.name]
 
+    types = {
+        host: kinds.index(host) if nodes is None else nodes[host]
+        for there in hosts.values()
+        for host in there
+    }
+
     def counts(name: str) -> tuple[int, ...]:
-        of = [kinds.index(host) if nodes is None else nodes[host] for host in hosts[name]]
-        return tuple(of.count(kind) for kind in range(1 + max([0, *of, *(nodes or {}).values()])))
+        of = [types[host] for host in hosts[name]]
+        return tuple(of.count(kind) for kind in range(1 + max([*types.values(), *(nodes or {}).values()])))
 
     there = None
     if nodes is not None:
@@ -184,3 +190,72 @@ def test_too_many_deployments_are_refused_in_one_line_and_the_restricted_problem
         replace(manager(), application=wide).grant(manager().initial(), (), what)
     verdict, _ = replace(manager(restricted=True), application=wide).grant(manager().initial(), (), what)
     assert verdict.granted
+
+
+def _granted_over(policy: PlanningManager, loads: list[float], nodes: dict[str, int]) -> list[int]:
+    """How many changes each round had, all of them carried out; no host is ever given too much."""
+    hosts: dict[str, tuple[str, ...]] = {"first": ("a",), "second": ("a",)}
+    memory, made = policy.initial(), []
+    for number, load in enumerate(loads):
+        verdict, memory = policy.grant(memory, (), seen(load, hosts, nodes=nodes, at_s=60.0 * (number + 1)))
+        hosts = carried_out(hosts, verdict.granted)
+        used = Counter(host for there in hosts.values() for host in there)
+        assert max(used.values()) <= 2, f"round {number}: {used}"
+        made.append(len(verdict.granted))
+    return made
+
+
+@pytest.mark.parametrize("load", [30.0, 67.0, 90.9, 100.0, 130.0, 133.0])
+def test_a_load_that_wavers_is_not_followed_to_and_fro(load: float) -> None:
+    policy = replace(manager(), response_time=0.3, cost=0.3, downtime=0.4, every_s=1e9)
+    wavering = [load * (1.02 if number % 2 else 0.98) for number in range(40)]
+    made = _granted_over(policy, wavering, {"a": 0, "b": 0, "c": 0})
+    assert sum(made[-24:]) == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_node_is_given_more_than_it_has_room_for(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    loads = [float(rng.choice([20.0, 90.0, 150.0, 240.0])) for _ in range(12) for _ in range(6)]
+    _granted_over(manager(), loads, {"a": 0, "b": 0, "c": 0})
+
+
+def test_operators_that_want_each_others_places_get_there_all_the_same() -> None:
+    """Both nodes are full, and the plan wants every operator on one of them."""
+    nodes = {"a": 0, "b": 0}
+    hosts: dict[str, tuple[str, ...]] = {"first": ("a", "b"), "second": ("a", "b")}
+    policy = manager()
+    plan = {"first": ("a", "a"), "second": ("b", "b")}
+    memory = policy.initial()._replace(plan=plan, made_at_s=0.0, level=61, why="as given")
+    for number in range(8):
+        now = seen(1.1**61 / 1.1, hosts, nodes=nodes, at_s=60.0 + number)
+        verdict, memory = policy.grant(memory, (), now)
+        hosts = carried_out(hosts, verdict.granted)
+        used = Counter(host for there in hosts.values() for host in there)
+        assert max(used.values()) <= 2
+    assert {name: tuple(sorted(there)) for name, there in hosts.items()} == plan
+
+
+def test_a_lone_replica_is_not_planned_where_it_cannot_go() -> None:
+    alone = replace(
+        APPLICATION, operators=tuple(replace(one, max_replicas=1) for one in APPLICATION.operators)
+    )
+    nodes = {"slow-1": 0, "slow-2": 0, "fast-1": 1}
+    policy = replace(manager(types=(SLOW, FAST)), application=alone)
+    hosts: dict[str, tuple[str, ...]] = {"first": ("slow-1",), "second": ("slow-2",)}
+    _, memory = policy.grant(policy.initial(), (), seen(120.0, hosts, nodes=nodes))
+    assert all(host.startswith("slow") for there in memory.plan.values() for host in there)
+    assert "can be taken" in memory.why
+    # Without nodes, replicas are simply exchanged.
+    verdict, _ = policy.grant(policy.initial(), (), seen(30.0, {"first": ("fast",), "second": ("slow",)}))
+    assert [(one.operator, one.target) for one in verdict.granted if isinstance(one, ScaleOut)] == [
+        ("first", Replicas((1, 0)))
+    ]
+
+
+def test_a_replica_on_a_node_nobody_knows_is_waited_for() -> None:
+    there = seen(120.0, {"first": ("a",), "second": ("a",)}, nodes={"a": 0})
+    lost = there._replace(hosts={"first": ("gone",), "second": ("a",)})
+    verdict, memory = manager().grant(manager().initial(), (), lost)
+    assert not verdict.granted
+    assert memory == manager().initial()

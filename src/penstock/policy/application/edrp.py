@@ -15,14 +15,14 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from penstock.domain.application import Application
+from penstock.domain.application import Application, Operator
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
-from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut, Verdict
+from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut, Verdict, request_of
 from penstock.perf.latency import check_objective, without_delays
 from penstock.perf.queueing import queue_as_known
 from penstock.perf.traffic import visits
@@ -38,7 +38,7 @@ from penstock.planning.problem import (
     Problem,
     Readings,
 )
-from penstock.planning.solve import Incumbent, Optimal, solve
+from penstock.planning.solve import Incumbent, Optimal, TimedOut, solve
 from penstock.policy.kernel import is_measured
 from penstock.policy.parameters import Param
 from penstock.policy.registry import application_policy
@@ -46,6 +46,7 @@ from penstock.policy.registry import application_policy
 _LEVEL = 1.1  # how much higher each level of the load is than the one below it
 _LESS = 0.8  # of the load, planned for where no plan can take all of it
 _LEAST_SHARE = 0.01  # of the load, below which nothing helps
+_NOTHING = -1_000_000  # the level of no load
 _MOST_DEPLOYMENTS = 5_000  # of an operator
 _PATIENCE = 30  # looks at a search that goes on, a tenth of a second or so apart
 
@@ -103,26 +104,34 @@ class PlanningManager:
         if missing or rate is None or not is_measured(rate, finite=True):
             why = f"operator '{missing[0]}' not measured" if missing else "source rate not measured"
             return self._verdict({}, dict.fromkeys(there, Hold(why)), requests), memory
+        if seen.nodes is not None and any(
+            host not in seen.nodes for hosts in (seen.hosts or {}).values() for host in hosts
+        ):
+            return self._verdict(
+                {}, dict.fromkeys(there, Hold("a replica's node is not known")), requests
+            ), memory
         now = self._now(seen)
-        level = _level(rate)
+        level = _level((1 + self.headroom) * rate)
         old = seen.at_s - memory.made_at_s >= self.every_s
         goes_on = memory.steps and _same(memory.plan, now)
-        if level != memory.level or old or goes_on or set(memory.plan) != set(now):
-            memory = self._planned(seen, now, rate, level)
-        granted: dict[str, Request] = {}
+        # A load near the border of two levels must not change them to and fro.
+        moved = memory.level is None or level > memory.level or level < memory.level - 1
+        if moved or old or goes_on or set(memory.plan) != set(now):
+            memory = self._planned(seen, now, level)
+        changes = self._changes(now, memory, seen)
         decisions: dict[str, Decision] = {}
         for name in there:
-            change = self._next_change(name, now[name], memory.plan.get(name, now[name]), seen, memory.why)
+            change = changes.get(name)
             if change is None:
-                decisions[name] = Hold(memory.why)
-                continue
-            granted[name] = change
-            decisions[name] = (
-                Hold(change.reason)
-                if isinstance(change, Migrate)
-                else Scale(target=change.target, score=1.0, reason=change.reason)
-            )
-        return self._verdict(granted, decisions, requests), memory
+                behind = (
+                    "" if sorted(now[name]) == sorted(memory.plan[name]) else "; no room for its change yet"
+                )
+                decisions[name] = Hold(memory.why + behind)
+            elif isinstance(change, Migrate):
+                decisions[name] = Hold(change.reason)
+            else:
+                decisions[name] = Scale(target=change.target, score=1.0, reason=change.reason)
+        return self._verdict(changes, decisions, requests), memory
 
     @staticmethod
     def _verdict(
@@ -133,12 +142,12 @@ class PlanningManager:
             tuple(granted.values()), tuple(Refused(request, why) for request in requests), decisions
         )
 
-    def _planned(self, seen: ApplicationObservation, now: Plan, rate: float, level: int) -> PlanMemory:
+    def _planned(self, seen: ApplicationObservation, now: Plan, level: int) -> PlanMemory:
         """The best plan for the load; where none can take it, for as much of it as one can."""
         network = self._network(seen)
-        share, wanted = 1.0, (1 + self.headroom) * rate
+        share, wanted = 1.0, _top_of(level)
         while share > _LEAST_SHARE:
-            problem = self._problem(network, now, share * wanted)
+            problem = self._problem(network, now, share * wanted, seen)
             answer = solve(problem, restricted=self.restricted, enough=_patience())
             if isinstance(answer, Optimal | Incumbent):
                 part = "" if share == 1 else f", of which {100 * share:.0f} % can be taken"
@@ -149,10 +158,12 @@ class PlanningManager:
                 )
                 steps = self.restricted and not _same(answer.plan, now)
                 return PlanMemory(dict(answer.plan), seen.at_s, level, why, steps)
+            if isinstance(answer, TimedOut):
+                return PlanMemory(dict(now), seen.at_s, level, f"no plan for {wanted:.0f} t/s found in time")
             share *= _LESS
         return PlanMemory(dict(now), seen.at_s, level, f"no plan for {wanted:.0f} t/s keeps the objective")
 
-    def _problem(self, network: Network, now: Plan, rate: float) -> Problem:
+    def _problem(self, network: Network, now: Plan, rate: float, seen: ApplicationObservation) -> Problem:
         total = self.response_time + self.cost + self.downtime
         dearest = max(host.price for host in network.hosts) or 1.0
         streams = tuple(
@@ -171,7 +182,7 @@ class PlanningManager:
                 queue=queue_as_known(one.service_time_s, one.service_scv, one.batching),
                 state_bytes=float(one.state_bytes),
                 max_replicas=one.max_replicas,
-                allowed=None if one.pinned_to is None else (one.pinned_to,),
+                allowed=self._allowed(one, now[one.name], seen),
             )
             for one in self.application.in_order
         )
@@ -193,6 +204,15 @@ class PlanningManager:
             engine=Engine(sync_s=self.pause_s),
             readings=Readings(speed_in_queue=True),
         )
+
+    def _allowed(self, one: Operator, now: Deployment, seen: ApplicationObservation) -> Deployment | None:
+        if one.pinned_to is not None:
+            return (one.pinned_to,)
+        if seen.nodes is None or one.max_replicas > 1:
+            return None
+        # A lone replica can be moved, but only to a node of its own type.
+        kind = self._type_of(now[0], seen)
+        return tuple(name for name, node in seen.nodes.items() if node.node_type == kind)
 
     @cached_property
     def _reached(self) -> dict[str, float]:
@@ -251,34 +271,87 @@ class PlanningManager:
             for one in seen.operators
         }
 
+    def _changes(self, now: Plan, memory: PlanMemory, seen: ApplicationObservation) -> dict[str, Request]:
+        """One change of each operator on the way to the plan, as far as there is room for all of them."""
+        room = {name: node.free_slots for name, node in (seen.nodes or {}).items()}
+        found: dict[str, Request] = {}
+        waiting: list[str] = []
+        for name, hosts in now.items():
+            wanted = memory.plan.get(name, hosts)
+            if sorted(hosts) == sorted(wanted):
+                continue
+            change = self._next_change(name, hosts, wanted, seen, room, memory.why)
+            if change is None:
+                waiting.append(name)
+            else:
+                found[name] = change
+        if not found and waiting:  # each waits for the room of another
+            found = self._way_out(waiting, now, memory, seen, room)
+        return found
+
     def _next_change(
-        self, name: str, now: Deployment, wanted: Deployment, seen: ApplicationObservation, why: str
+        self,
+        name: str,
+        now: Deployment,
+        wanted: Deployment,
+        seen: ApplicationObservation,
+        room: dict[str, int],
+        why: str,
     ) -> Request | None:
-        """One change on the way to the plan: more replicas first, then moves, then fewer."""
+        """More replicas first, then moves, then fewer; None as long as there is no room."""
+        replicas = next(one.replicas for one in seen.operators if one.operator == name)
+        if seen.nodes is None:
+            counts = Counter(wanted)
+            target = Replicas(tuple(counts[one.name] for one in self.node_types))
+            return request_of(name, replicas, Scale(target=target, score=1.0, reason=why))
         come = list((Counter(wanted) - Counter(now)).elements())
         leave = list((Counter(now) - Counter(wanted)).elements())
-        if not come and not leave:
-            return None
-        replicas = next(one.replicas for one in seen.operators if one.operator == name)
         most = self.application.operator(name).max_replicas
+        there = [host for host in come if _take(room, host)]
         if come and leave:
-            pair = self._alike(come, leave, seen)
+            pair = self._alike(there, leave, seen)
             if pair is not None and len(come) <= len(leave):
-                origin, target = pair
-                return Migrate(operator=name, origin=origin, target=target, score=1.0, reason=why)
+                origin, target_host = pair
+                _give_back(room, there, but=target_host)
+                return Migrate(operator=name, origin=origin, target=target_host, score=1.0, reason=why)
             surplus = len(come) - len(leave) if len(come) > len(leave) else len(come)
             if replicas.total + surplus > most:  # no room for both: first some leave
+                _give_back(room, there)
                 goes = leave[: replicas.total - 1]
                 return self._fewer(name, replicas, goes, seen, why) if goes else None
-            come = come[:surplus]
-        if come:
-            target_replicas = replicas
-            for host in come:
-                target_replicas = target_replicas.changed(self._type_of(host, seen), +1)
-            return ScaleOut(
-                operator=name, target=target_replicas, nodes=self._named(come, seen), score=1.0, reason=why
-            )
-        return self._fewer(name, replicas, leave, seen, why)
+            _give_back(room, there[surplus:])
+            there = there[:surplus]
+        if there:
+            target = replicas
+            for host in there:
+                target = target.changed(self._type_of(host, seen), +1)
+            return ScaleOut(operator=name, target=target, nodes=tuple(there), score=1.0, reason=why)
+        return self._fewer(name, replicas, leave, seen, why) if not come else None
+
+    def _way_out(
+        self,
+        waiting: Sequence[str],
+        now: Plan,
+        memory: PlanMemory,
+        seen: ApplicationObservation,
+        room: Mapping[str, int],
+    ) -> dict[str, Request]:
+        """Of operators that want each other's places, one gives a place up or moves aside."""
+        for name in waiting:
+            leave = list((Counter(now[name]) - Counter(memory.plan[name])).elements())
+            replicas = next(one.replicas for one in seen.operators if one.operator == name)
+            if leave and replicas.total > 1:
+                return {name: self._fewer(name, replicas, leave[:1], seen, memory.why)}
+        for name in waiting:
+            leave = list((Counter(now[name]) - Counter(memory.plan[name])).elements())
+            free = [host for host, slots in room.items() if slots > 0]
+            pair = self._alike(free, leave, seen)
+            if pair is not None:
+                origin, target = pair
+                return {
+                    name: Migrate(operator=name, origin=origin, target=target, score=1.0, reason=memory.why)
+                }
+        return {}
 
     def _fewer(
         self, name: str, replicas: Replicas, leave: Sequence[str], seen: ApplicationObservation, why: str
@@ -286,25 +359,18 @@ class PlanningManager:
         target = replicas
         for host in leave:
             target = target.changed(self._type_of(host, seen), -1)
-        return ScaleIn(operator=name, target=target, nodes=self._named(leave, seen), score=1.0, reason=why)
+        return ScaleIn(operator=name, target=target, nodes=tuple(leave), score=1.0, reason=why)
 
     def _alike(
         self, come: Sequence[str], leave: Sequence[str], seen: ApplicationObservation
     ) -> tuple[str, str] | None:
         """A host that is left and one that is come to, of one type: a replica can move between them."""
-        if seen.nodes is None:
-            return None
         pairs = ((a, b) for a in leave for b in come)
         return next((p for p in pairs if self._type_of(p[0], seen) == self._type_of(p[1], seen)), None)
 
     def _type_of(self, host: str, seen: ApplicationObservation) -> int:
-        if seen.nodes is None:
-            return next(index for index, one in enumerate(self.node_types) if one.name == host)
+        assert seen.nodes is not None
         return seen.nodes[host].node_type
-
-    @staticmethod
-    def _named(hosts: Sequence[str], seen: ApplicationObservation) -> tuple[str, ...]:
-        return () if seen.nodes is None else tuple(hosts)
 
 
 def _is_seen(one: OperatorObservation | None) -> bool:
@@ -321,8 +387,30 @@ def _same(plan: Plan, other: Plan) -> bool:
     return all(sorted(hosts) == sorted(other[name]) for name, hosts in plan.items())
 
 
+def _take(room: dict[str, int], host: str) -> bool:
+    """A slot of a host for one more replica, if there is one."""
+    if room.get(host, 0) < 1:
+        return False
+    room[host] -= 1
+    return True
+
+
+def _give_back(room: dict[str, int], hosts: Sequence[str], *, but: str | None = None) -> None:
+    """Slots that were taken and are not needed, all or all but one."""
+    left = list(hosts)
+    if but is not None:
+        left.remove(but)
+    for host in left:
+        room[host] += 1
+
+
+def _top_of(level: int) -> float:
+    """The highest load of a level."""
+    return float(_LEVEL**level) if level > _NOTHING else 0.0
+
+
 def _level(rate: float) -> int:
-    return ceil(log(rate) / log(_LEVEL)) if rate > 0 else -1_000_000
+    return ceil(log(rate) / log(_LEVEL) - 1e-9) if rate > 0 else _NOTHING
 
 
 def _nothing(hosts: int) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
