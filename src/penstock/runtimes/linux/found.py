@@ -15,6 +15,7 @@ from typing import IO
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
 
+STATE_FILE = "frequency.json"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -42,7 +43,7 @@ class Keeper:
     """Keeps what was found in a directory."""
 
     def __init__(self, directory: Path, root: Path) -> None:
-        self.path = directory / "frequency.json"
+        self.path = directory / STATE_FILE
         self._root = str(root.resolve())
         self._lock: IO[str] | None = None
 

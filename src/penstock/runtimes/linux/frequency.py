@@ -136,10 +136,10 @@ class HeldFrequency:
         self.recovered: tuple[str, ...] = ()  # policies that another process had left changed
 
     def __enter__(self) -> Self:
+        self._look()  # where nothing can be set, nothing is written either
         self._keeper.lock()
         try:
             self.recovered = _recover(self._sysfs, self._keeper)
-            self._look()
             self._pid = os.getpid()
             atexit.register(self._at_exit)
             self._listen()
@@ -159,13 +159,17 @@ class HeldFrequency:
             raise
         self._release()
 
-    def set(self, ghz: float) -> None:
-        """Run all CPUs at this frequency; where one cannot be set, all are as they were found again."""
-        khz = khz_of(ghz)
-        seen = self._look()
+    def check(self, ghz: float) -> tuple[Policy, ...]:
+        """Refuse a frequency that a policy does not have; all policies as they are now."""
+        khz, seen = khz_of(ghz), self._look()
         for policy in seen:
             if not policy.allows(khz):
                 raise InputError(f"{ghz:g} GHz: {policy.name} can be set to {policy.allowed}")
+        return seen
+
+    def set(self, ghz: float) -> None:
+        """Run all CPUs at this frequency; where one cannot be set, all are as they were found again."""
+        khz, seen = khz_of(ghz), self.check(ghz)
         if not self._found:
             self._found = {policy.name: _found(policy) for policy in seen}
             self._keeper.save(self._found)
@@ -229,6 +233,8 @@ def _unwind(number: int, frame: FrameType | None) -> None:
 def recover(sysfs: Sysfs, directory: Path) -> tuple[str, ...]:
     """Restore what a process that was killed left changed; the names of the policies."""
     keeper = Keeper(directory, sysfs.root)
+    if not keeper.path.exists():
+        return ()
     keeper.lock()
     try:
         return _recover(sysfs, keeper)
