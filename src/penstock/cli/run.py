@@ -177,6 +177,7 @@ def run(
     """
     from penstock.apps.feeding.load import Load
     from penstock.apps.registry import load_application
+    from penstock.control.forecasting import forecast_of
     from penstock.domain.objective import Objective
     from penstock.live.run import LiveRun, RunError
     from penstock.live.settings import LiveSettings, controller_for, node_kinds

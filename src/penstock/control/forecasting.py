@@ -77,9 +77,7 @@ def forecast_of(text: str) -> Forecast:
 class ForecastingMonitor:
     """Observes through another monitor, and adds what the load of every operator is expected to be."""
 
-    def __init__(
-        self, monitor: Monitor, of_operator: Callable[[str], Forecaster], interval_s: float
-    ) -> None:
+    def __init__(self, monitor: Monitor, of_operator: Callable[[str], Forecaster], interval_s: float) -> None:
         self._monitor, self._of_operator, self._interval_s = monitor, of_operator, interval_s
         self._known: dict[str, Forecaster] = {}
         self._until: dict[str, int] = {}  # operator -> the latest interval it knows of

@@ -17,7 +17,7 @@ from penstock.runtimes.sim.graph import ApplicationRun, ManagedOperator, managed
 from penstock.simulation.presets import scenario
 from penstock.simulation.result import History, SimulationResult
 from penstock.simulation.spec import ManagedApplication, OperatorGraph
-from penstock.simulation.truth import SLOT_S, Truth, first_deployment
+from penstock.simulation.truth import SLOT_S, Truth, first_deployment, foresight_of
 
 
 def run_graph(

@@ -15,9 +15,9 @@ from penstock.apps.entry import AppEntry
 from penstock.apps.registry import application_entry
 from penstock.compiled import Floats, read_only
 from penstock.control.build import build_controller, check_application_policy
+from penstock.control.forecasting import ForecastingMonitor
 from penstock.control.hierarchy import PLACING
 from penstock.control.loop import Controller, ControllerMemory, in_place, tick
-from penstock.control.forecasting import ForecastingMonitor
 from penstock.control.ports import Monitor, Unwritten
 from penstock.control.spec import ControllerSpec
 from penstock.domain.application import Application

@@ -23,7 +23,6 @@ from penstock.policy.api import OperatorPolicy
 from penstock.policy.kernel import Seen, is_compiled, step
 from penstock.policy.knowledge import OperatorKnowledge
 
-
 Foresight = Callable[[Floats], Forecaster]  # of a series of rates
 
 

@@ -25,6 +25,7 @@ from penstock.perf.queueing import QueueModel
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.knowledge import OperatorKnowledge
 from penstock.runtimes.sim.episode import (
+    Foresight,
     World,
     decided,
     no_totals,

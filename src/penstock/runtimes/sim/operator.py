@@ -6,9 +6,9 @@ import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import Floats
+from penstock.control.forecasting import ForecastingMonitor
 from penstock.control.hierarchy import Managers
 from penstock.control.loop import Controller, first_memory, in_place, tick
-from penstock.control.forecasting import ForecastingMonitor
 from penstock.control.ports import Monitor, Unwritten
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
