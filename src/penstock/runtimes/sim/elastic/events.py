@@ -35,7 +35,7 @@ def run(
     the message to be carried out (`reconfigured`), or in whatever else it does.
     """
     splitter = m.splitter[0]
-    if splitter.doing == FREE:
+    if splitter.doing in (FREE, RECONFIGURING):  # there may be tuples that come before the message, now
         schedule(m, arrivals_s, taken, splitter.free_s, message_s)
     first = soonest(m)
     while True:

@@ -98,6 +98,7 @@ _TRACE = [
     ("started_s", "f8"),
     ("done_s", "f8"),
 ]
+_ROUTED = [("key", "i8"), ("sequence", "i8"), ("replica", "i8"), ("at_s", "f8")]
 
 
 class Machine(NamedTuple):
@@ -128,7 +129,7 @@ class Machine(NamedTuple):
     interval: Records  # results by the interval they are delivered in; empty unless asked for
     interval_s: float
     trace: Records  # what was processed, in that order; empty unless asked for
-    routed_s: Floats  # when the splitter handed each tuple on; empty unless asked for
+    routed: Records  # what the splitter handed on, in that order; empty unless asked for
 
 
 def records(fields: list[tuple[str, str]], *shape: int) -> Records:
@@ -160,6 +161,10 @@ def trace_of(size: int) -> Records:
     return records(_TRACE, size)
 
 
+def routed_of(size: int) -> Records:
+    return records(_ROUTED, size)
+
+
 def queues_of(replicas: int, places: int) -> Records:
     return records(_TUPLE, replicas, places)
 
@@ -188,5 +193,5 @@ def fresh(keys: int, replicas: int, capacity: int) -> dict[str, Records | Floats
         "clock": clock,
         "interval": intervals_of(0),
         "trace": trace_of(0),
-        "routed_s": np.zeros(0),
+        "routed": routed_of(0),
     }

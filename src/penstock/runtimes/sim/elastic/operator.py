@@ -133,9 +133,9 @@ class ElasticOperator:
         return self._machine.trace[: self._machine.clock[0].traced]
 
     @property
-    def routed_s(self) -> Floats:
-        """When the splitter handed on each tuple, in that order."""
-        return self._machine.routed_s[: self._machine.clock[0].routed]
+    def routed(self) -> Records:
+        """Every tuple the splitter handed on, in that order (key, sequence, replica, at_s)."""
+        return self._machine.routed[: self._machine.clock[0].routed]
 
     @property
     def intervals(self) -> Intervals:
@@ -194,7 +194,7 @@ class ElasticOperator:
                 np.concatenate((self._waiting[2], fresh_ticks)),
             )
         self._fed += fresh_s.size
-        self._make_room(tuples[0].size, until_s)
+        self._make_room(until_s)
         taken = self._run(tuples, until_s)
         self._waiting = (tuples[0][taken:], tuples[1][taken:], tuples[2][taken:])
         began_s, self.now_s = self.now_s, until_s
@@ -264,7 +264,7 @@ class ElasticOperator:
         m.totals[0].out_of_order = faults
         return seen
 
-    def _make_room(self, waiting: int, until_s: float) -> None:
+    def _make_room(self, until_s: float) -> None:
         """Room for every tuple in every buffer: compiled code allocates nothing."""
         m = self._machine
         inside = self._fed - int(m.clock[0].processed)
@@ -279,10 +279,10 @@ class ElasticOperator:
                 interval[: m.interval.size] = m.interval
                 m = m._replace(interval=interval)
         if self._tracing and self._fed > m.trace.size:
-            trace, routed_s = parts.trace_of(2 * self._fed), np.zeros(2 * self._fed)
+            trace, routed = parts.trace_of(2 * self._fed), parts.routed_of(2 * self._fed)
             trace[: m.trace.size] = m.trace
-            routed_s[: m.routed_s.size] = m.routed_s
-            m = m._replace(trace=trace, routed_s=routed_s)
+            routed[: m.routed.size] = m.routed
+            m = m._replace(trace=trace, routed=routed)
         self._machine = m
 
     def _make_room_for(self, message: _Message) -> None:

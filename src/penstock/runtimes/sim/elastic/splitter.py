@@ -111,8 +111,12 @@ def hand_on(m: Machine, target: int, now: float) -> None:
     place.sequence = splitter.sequence
     place.key = splitter.key
     queue.length += 1
-    if m.routed_s.size > 0:
-        m.routed_s[m.clock[0].routed] = now
+    if m.routed.size > 0:
+        routed = m.routed[m.clock[0].routed]
+        routed.key = splitter.key
+        routed.sequence = splitter.sequence
+        routed.replica = target
+        routed.at_s = now
         m.clock[0].routed += 1
 
 
