@@ -63,6 +63,7 @@ def random_case(rng: np.random.Generator, *, tuples: int = 60) -> Case:
         message_s=float(rng.choice([0.0, 0.05])),
         save_s=slow * float(rng.random()),
         acquire_s=slow * float(rng.random()),
+        transfer_s=float(rng.choice([0.0, 0.5])),
         dequeue_s=float(rng.choice([0.0, 0.2])),
     )
     stream = Stream(

@@ -12,7 +12,7 @@ from penstock.runtimes.sim.elastic.operator import ElasticOperator, Measured
 from penstock.runtimes.sim.elastic.protocol import Protocol
 
 FREE = Costs(
-    split_s=0.0, merge_s=0.0, insert_ticks=0.0, message_s=0.0, save_s=0.0, acquire_s=0.0, dequeue_s=0.0
+    split_s=0.0, merge_s=0.0, insert_ticks=0.0, message_s=0.0, save_s=0.0, acquire_s=0.0, dequeue_s=0.0, transfer_s=0.0
 )
 GHZ = 1e9
 

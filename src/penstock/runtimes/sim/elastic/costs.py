@@ -19,6 +19,7 @@ class Costs:
     message_s: float = 1e-6  # the splitter, per migration message
     save_s: float = 2e-6  # the old replica, per key: references to a window, not copies
     acquire_s: float = 1e-5  # the new replica, per key: the 64 kB window is in another core's cache
+    transfer_s: float = 0.0  # from saved until it can be acquired, nobody's work; memory is shared
     dequeue_s: float = 4e-7  # the splitter under S-BLK, per tuple it kept
 
     def __post_init__(self) -> None:

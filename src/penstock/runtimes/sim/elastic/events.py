@@ -14,7 +14,7 @@ from penstock.runtimes.sim.elastic.machine import (
     WORKING,
     Machine,
 )
-from penstock.runtimes.sim.elastic.replica import finished, take_up
+from penstock.runtimes.sim.elastic.replica import finished, first_arrived, take_up
 from penstock.runtimes.sim.elastic.splitter import (
     let_go,
     may_empty_buffer,
@@ -35,16 +35,20 @@ def run(
     the message to be carried out (`reconfigured`), or in whatever else it does.
     """
     splitter = m.splitter[0]
+    clock = m.clock[0]
     if splitter.doing in (FREE, RECONFIGURING):  # there may be tuples that come before the message, now
         schedule(m, arrivals_s, taken, splitter.free_s, message_s)
     first = soonest(m)
     while True:
-        now = min(m.next_s[first], splitter.next_s)
+        now = min(m.next_s[first], splitter.next_s, clock.there_s)
         if now > until_s:
             return taken
         released = False  # the splitter has let go of its tuple
         free = NONE  # this replica looks for its next work
-        if now == m.next_s[first]:
+        if now == clock.there_s:
+            first_arrived(m, now)
+            first = soonest(m)
+        elif now == m.next_s[first]:
             free = first
             finished(m, free, now)
             released = may_empty_buffer(m, now)

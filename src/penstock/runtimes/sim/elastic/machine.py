@@ -43,6 +43,7 @@ _MOVE = [  # one key on its way
     ("target", "i8"),
     ("protocol", "i8"),
     ("saved", "i8"),
+    ("there_s", "f8"),  # when its state can be acquired
     ("asked", "i8"),  # the new replica has had its message
     ("then_out", "i8"),  # the next move of this key, asked for before this one was over
     ("kept_head", "i8"),  # tuples that wait for it
@@ -50,6 +51,7 @@ _MOVE = [  # one key on its way
     ("next_out", "i8"),  # in lists
     ("next_in", "i8"),
     ("next_ready", "i8"),
+    ("next_sent", "i8"),
 ]
 _KEPT = [*_TUPLE, ("next", "i8")]
 _KEY = [
@@ -83,6 +85,9 @@ _TOTALS = [
 _CLOCK = [
     ("second_per_tick", "f8"),
     ("merger_free_s", "f8"),
+    ("there_s", "f8"),  # when the next state on its way can be acquired
+    ("sent_head", "i8"),  # states on their way, the first first
+    ("sent_tail", "i8"),
     ("moves", "i8"),  # under way
     ("free_moves", "i8"),
     ("free_kept", "i8"),
@@ -112,6 +117,7 @@ class Machine(NamedTuple):
     message_s: float
     save_s: float
     acquire_s: float
+    transfer_s: float
     dequeue_s: float
     table: Ints  # key -> replica
     next_s: Floats  # when each replica has done what it does
@@ -178,6 +184,8 @@ def fresh(keys: int, replicas: int, capacity: int) -> dict[str, Records | Floats
     splitter["next_s"] = NEVER
     splitter["kept_head"] = NONE
     clock = records(_CLOCK, 1)
+    clock["there_s"] = NEVER
+    clock["sent_head"] = NONE
     return {
         "next_s": np.full(replicas, NEVER),
         "replica": replica,

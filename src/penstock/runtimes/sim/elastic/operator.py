@@ -364,6 +364,7 @@ def _machine(
         message_s=costs.message_s,
         save_s=costs.save_s,
         acquire_s=costs.acquire_s,
+        transfer_s=costs.transfer_s,
         dequeue_s=costs.dequeue_s,
         table=table,
         interval_s=interval_s or 0.0,

@@ -204,17 +204,45 @@ def make_ready(m: Machine, index: int, move: int) -> None:
 
 @compiled
 def saved(m: Machine, index: int, now: float) -> None:
-    """A state is in the store; whoever waits for it with nothing else to do goes on now."""
+    """A replica has given a state away, and it is on its way through the store."""
     replica = m.replica[index]
     replica.busy_s += now - replica.since_s
     move = m.move[replica.move]
     m.store[move.key].processed = m.state[move.key, index].processed
     m.store[move.key].digest = m.state[move.key, index].digest
+    if m.transfer_s > 0:
+        clock = m.clock[0]
+        move.there_s = now + m.transfer_s
+        move.next_sent = NONE
+        if clock.sent_head == NONE:
+            clock.sent_head = replica.move
+            clock.there_s = move.there_s
+        else:
+            m.move[clock.sent_tail].next_sent = replica.move
+        clock.sent_tail = replica.move
+    else:
+        arrived(m, replica.move, now)
+
+
+@compiled
+def arrived(m: Machine, index: int, now: float) -> None:
+    """A state can be acquired; whoever waits for it with nothing else to do goes on now."""
+    move = m.move[index]
     move.saved = 1
     if move.asked:
-        make_ready(m, move.target, replica.move)
+        make_ready(m, move.target, index)
         if m.next_s[move.target] == NEVER:
             m.next_s[move.target] = now
+
+
+@compiled
+def first_arrived(m: Machine, now: float) -> None:
+    """Of the states on their way, the first is there. All take the same time, so they come in order."""
+    clock = m.clock[0]
+    index = clock.sent_head
+    clock.sent_head = m.move[index].next_sent
+    clock.there_s = m.move[clock.sent_head].there_s if clock.sent_head != NONE else NEVER
+    arrived(m, index, now)
 
 
 @compiled
