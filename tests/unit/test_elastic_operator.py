@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.bench.plain_elastic import delivered_s
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
 from penstock.runtimes.sim.elastic.costs import Costs
@@ -12,7 +13,14 @@ from penstock.runtimes.sim.elastic.operator import ElasticOperator, Measured
 from penstock.runtimes.sim.elastic.protocol import Protocol
 
 FREE = Costs(
-    split_s=0.0, merge_s=0.0, insert_ticks=0.0, message_s=0.0, save_s=0.0, acquire_s=0.0, dequeue_s=0.0, transfer_s=0.0
+    split_s=0.0,
+    merge_s=0.0,
+    insert_ticks=0.0,
+    message_s=0.0,
+    save_s=0.0,
+    acquire_s=0.0,
+    dequeue_s=0.0,
+    transfer_s=0.0,
 )
 GHZ = 1e9
 
@@ -66,6 +74,30 @@ def test_one_replica_works_as_lindley_says_however_long_its_queue(capacity: int)
     op = operator(1, 1, queue_capacity=capacity)
     op.advance(arrivals_s, np.zeros(2000), ticks, 1000.0)
     assert op.trace["done_s"] == pytest.approx(lindley(arrivals_s, ticks / GHZ))
+
+
+@pytest.mark.parametrize("capacity", [1, 4, 200])
+def test_latencies_are_those_of_a_plain_python_operator(capacity: int) -> None:
+    rng = np.random.default_rng(capacity)
+    arrivals_s, keys = np.sort(rng.random(5000)) * 5, rng.integers(0, 40, 5000)
+    ticks, table = rng.exponential(4e6, 5000), rng.integers(0, 5, 40)
+    costs = Costs(split_s=5e-5, merge_s=2e-5)
+    op = operator(40, 5, table=table, costs=costs, queue_capacity=capacity)
+    seen = op.advance(arrivals_s, keys, ticks, 1e4)
+    results_s = np.array(
+        delivered_s(
+            arrivals_s.tolist(),
+            keys.tolist(),
+            (ticks / GHZ).tolist(),
+            table.tolist(),
+            capacity=capacity,
+            split_s=costs.split_s,
+            merge_s=costs.merge_s,
+        )
+    )
+    assert seen.mean_latency_s == pytest.approx((results_s - arrivals_s).mean(), rel=1e-9)
+    assert seen.max_latency_s == pytest.approx((results_s - arrivals_s).max(), rel=1e-9)
+    assert (capacity < 10) == (seen.splitter_blocked_s > 0)
 
 
 def test_a_full_queue_holds_up_tuples_of_others() -> None:
