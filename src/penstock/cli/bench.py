@@ -133,6 +133,12 @@ def _planning_check(_: int) -> "Staged":
     return planning_check.STAGES, lambda stage: planning_check.run_check(stage=stage)
 
 
+def _elastic(_: int) -> "Staged":
+    from penstock.bench import elastic
+
+    return elastic.STAGES, lambda stage: elastic.run_elastic(stage=stage)
+
+
 def _live(figures: "Iterator[Figure]") -> "Iterator[Figure]":
     """What can go wrong with a cluster, in one line."""
     from penstock.live.run import RunError
@@ -164,6 +170,7 @@ def _attached_to_a_query(stage: Callable[[str], None]) -> "Iterator[Figure]":
 
 BENCHMARKS = {
     "simulator": Benchmark("speed and memory of simulations", _simulator),
+    "elastic": Benchmark("tuples a second through the simulated elastic operator", _elastic),
     "data": Benchmark("the pipeline and sweeps on Spark", _data),
     "spark": Benchmark("the cost of taps", _spark),
     "reconfigurations": Benchmark("how long one replica takes to come on Spark", _reconfigurations),
