@@ -133,7 +133,8 @@ def test_the_fit_is_that_of_numpy_and_of_levenberg_marquardt(degree: int, seed: 
     assert ours == pytest.approx(lm @ then ** np.arange(degree + 1), rel=1e-6)
 
     def curve(at: Floats, *weights: float) -> Floats:
-        return np.stack([at**power for power in range(degree + 1)], axis=1) @ np.array(weights)
+        value: Floats = np.stack([at**power for power in range(degree + 1)], axis=1) @ np.array(weights)
+        return value
 
     fitted, _ = curve_fit(curve, time, price, np.ones(degree + 1), method="lm")
     assert ours == pytest.approx(curve(np.array([then]), *fitted)[0], rel=1e-6)
