@@ -411,6 +411,7 @@ def test_two_operators_with_state_run_in_two_queries(entry: AppEntry) -> None:
     for joined in (False, True):
         assert [query.name for query in app.queries(joined=joined)] == ["algo-trader", "consumer"]
     assert [chain.max_replicas for chain in app.chains()] == [2, 2]
+    assert app.modules == ("penstock.apps.algo_trader.query",)  # what Python workers load in advance
     assert [operator.name for operator in entry.graph(4).operators] == ["algo-trader", "consumer"]
 
 
