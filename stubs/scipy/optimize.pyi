@@ -36,7 +36,6 @@ def milp(
     constraints: LinearConstraint,
     options: dict[str, float],
 ) -> MilpResult: ...
-
 def least_squares(
     fun: Callable[[Floats], Floats], x0: Floats, *, jac: Callable[[Floats], Floats] = ..., method: str
 ) -> OptimizeResult: ...
