@@ -139,6 +139,12 @@ def _elastic(_: int) -> "Staged":
     return elastic.STAGES, lambda stage: elastic.run_elastic(stage=stage)
 
 
+def _trader(_: int) -> "Staged":
+    from penstock.bench import trader
+
+    return trader.STAGES, lambda stage: trader.run_trader(stage=stage)
+
+
 def _live(figures: "Iterator[Figure]") -> "Iterator[Figure]":
     """What can go wrong with a cluster, in one line."""
     from penstock.live.run import RunError
@@ -180,6 +186,7 @@ BENCHMARKS = {
     "nearly-full": Benchmark("the same where operators wait and have little time to spare", _nearly_full),
     "micro-batches": Benchmark("predicted against measured response times on Spark", _micro_batches),
     "attach": Benchmark("two objectives for one query of Spark's own", _attached),
+    "trader": Benchmark("prices estimated from windows of quotes, and Levenberg-Marquardt", _trader),
     "planning": Benchmark("how planning grows with hosts, operators and replicas", _planning),
     "planning-check": Benchmark("plans against those of HiGHS on random problems", _planning_check),
 }

@@ -50,7 +50,11 @@ def run(
     ),
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", help="Recorded trips to replay (top-routes), 17 fields per line."),
+        typer.Option(
+            "--input",
+            help="Recorded tuples to replay, one per line: trips of 17 fields (top-routes), or quotes of 4, "
+            "timestamp,symbol,price,volume (algo-trader).",
+        ),
     ] = None,
     acceleration: Annotated[
         float, typer.Option("--acceleration", help="Replay this many times faster than recorded.")
