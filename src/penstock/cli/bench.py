@@ -133,6 +133,12 @@ def _planning_check(_: int) -> "Staged":
     return planning_check.STAGES, lambda stage: planning_check.run_check(stage=stage)
 
 
+def _forecasts(_: int) -> "Staged":
+    from penstock.bench import forecasts
+
+    return forecasts.STAGES, lambda stage: _live(forecasts.run_forecasts(stage=stage))
+
+
 def _elastic(_: int) -> "Staged":
     from penstock.bench import elastic
 
@@ -182,6 +188,7 @@ BENCHMARKS = {
     "reconfigurations": Benchmark("how long one replica takes to come on Spark", _reconfigurations),
     "forced-changes": Benchmark("reconfigurations at every interval, under both protocols", _forced_changes),
     "step": Benchmark("how soon the objective is kept again when the load jumps", _step),
+    "forecasts": Benchmark("a load that repeats, planned with and without a forecast", _forecasts),
     "queries": Benchmark("one query for operators that follow each other, or one for each", _queries),
     "nearly-full": Benchmark("the same where operators wait and have little time to spare", _nearly_full),
     "micro-batches": Benchmark("predicted against measured response times on Spark", _micro_batches),

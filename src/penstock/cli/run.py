@@ -65,6 +65,9 @@ def run(
     load: Annotated[str, typer.Option("--load", help="Shape of a made-up load: {load_shapes}.")] = "step",
     low: Annotated[float, typer.Option("--low", help="Tuples/s while the load is low.")] = 40.0,
     high: Annotated[float, typer.Option("--high", help="Tuples/s while the load is high.")] = 160.0,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, help="Times that the shape of --load comes during the run.")
+    ] = 1,
     rates: Annotated[
         Path | None, typer.Option("--rates", help="Follow a trace file instead: one rate per line and slot.")
     ] = None,
@@ -107,8 +110,8 @@ def run(
         typer.Option(
             "--nodes",
             help="Node types on offer, as NAME:SPEEDUP:PRICE (of a replica, per hour), separated by commas; "
-            ":SLOTS limits how many replicas one can host, as in slow:1:1,fast:2:2.5:4. Replicas start on "
-            "the first.",
+            ":SLOTS limits how many replicas one can host, as in slow:1:1,fast:2:2.5:4, and @WATTS is what a "
+            "replica draws, as in core:1:1@5.7. Replicas start on the first.",
         ),
     ] = "standard:1:1",
     max_nodes: Annotated[
@@ -249,6 +252,7 @@ def run(
         high=high,
         shape=load,
         seconds=seconds,
+        times=repeat,
         rates=rates,
         slot_s=slot,
         input=input_file,
@@ -337,7 +341,7 @@ def _check_matters(context: typer.Context, above: "Manager", *, follows_rates: b
     if not traits.tunes:
         options.check_matters(context, "without an application policy that tunes", ["retune_every"])
     if follows_rates:
-        options.check_matters(context, "with --rates", ["load", "low", "high"])
+        options.check_matters(context, "with --rates", ["load", "low", "high", "repeat"])
     else:
         options.check_matters(context, "without --rates", ["slot"])
 

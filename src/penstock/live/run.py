@@ -23,7 +23,7 @@ from penstock.live.controlling import Controlling, changes_of, compile_policy, r
 from penstock.live.forced import ForcedScaling
 from penstock.live.metrics_file import write_metrics
 from penstock.live.record import Interval, Summary, response_of, summary
-from penstock.live.settings import LiveSettings
+from penstock.live.settings import LiveSettings, node_type
 from penstock.reconfigure.words import Record
 from penstock.runtimes.spark import class_archive
 from penstock.runtimes.spark.actuator import SparkActuator
@@ -88,8 +88,7 @@ class LiveRun:
 
     def _check_agreement(self) -> None:
         """What stands in the controller, in the settings and in the application must be the same."""
-        kinds = [(kind.name, kind.speedup, kind.price) for kind in self.settings.kinds]
-        if kinds != [(one.name, one.speedup, one.price) for one in self.controller.node_types]:
+        if self.controller.node_types != tuple(node_type(kind) for kind in self.settings.kinds):
             raise InputError("live run: the controller has other node types than the settings")
         if {one.name for one in self.controller.operators} != {chain.name for chain in self.app.chains()}:
             raise InputError(f"live run: the controller is not one for application '{self.app.name}'")

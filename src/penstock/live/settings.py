@@ -124,7 +124,7 @@ def controller_for(
     return ControllerSpec(
         application=graph,
         objective=app.objective,
-        node_types=tuple(NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in kinds),
+        node_types=tuple(node_type(kind) for kind in kinds),
         operators=operator_specs(graph, app.objective, together=together),
         operator_policy=below,
         application_policy=above,
@@ -149,23 +149,31 @@ def controller_for(
     )
 
 
+def node_type(kind: NodeKind) -> NodeType:
+    """A kind of node as policies know it."""
+    return NodeType(name=kind.name, speedup=kind.speedup, price=kind.price, watts=kind.watts)
+
+
 def node_kinds(text: str) -> tuple[NodeKind, ...]:
-    """Node types as the command line names them: `NAME:SPEEDUP:PRICE[:SLOTS]`, separated by commas."""
+    """As the command line names them: `NAME:SPEEDUP:PRICE[:SLOTS][@WATTS]`, separated by commas."""
     kinds: list[NodeKind] = []
     for word in (word.strip() for word in text.split(",") if word.strip()):
-        name, *numbers = word.split(":")
+        described, at, watts = word.partition("@")
+        name, *numbers = described.split(":")
         try:
             speedup, price, *slots = (float(number) for number in numbers)
+            power = {"watts": float(watts)} if at else {}
             if not name or len(slots) > 1 or any(slot != int(slot) for slot in slots):
                 raise ValueError
         except (ValueError, OverflowError) as problem:
             raise InputError(
-                f"node type '{word}': give NAME:SPEEDUP:PRICE or NAME:SPEEDUP:PRICE:SLOTS"
+                f"node type '{word}': give NAME:SPEEDUP:PRICE or NAME:SPEEDUP:PRICE:SLOTS; @WATTS if known"
             ) from problem
         if not (isfinite(speedup) and isfinite(price)):
             raise InputError(f"node type '{word}': speedup and price must be finite")
         limit = {"slots": int(slots[0])} if slots else {}
-        kinds.append(NodeKind(name=name, speedup=speedup, price=price, **limit))
+        kinds.append(NodeKind(name=name, speedup=speedup, price=price, **limit, **power))
+        node_type(kinds[-1])  # raises for watts that cannot be
     if len({kind.name for kind in kinds}) < len(kinds):
         raise InputError(f"node types '{text}': a name is given twice")
     return tuple(kinds)

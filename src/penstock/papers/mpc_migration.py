@@ -173,6 +173,9 @@ def ranges() -> list[Assumed]:
     ]
 
 
+STEPS = len(ranges()) + 2 * len(DEQUEUE_S) + 1  # of progress
+
+
 def reproduce(progress: Progress) -> Findings:
     """Needs no traces; some minutes on one thread."""
     wanted = ranges()
@@ -181,7 +184,7 @@ def reproduce(progress: Progress) -> Findings:
         for one in (Assumed(), SLOW)
         for dequeue_s in DEQUEUE_S
     ]
-    progress.of(len(wanted) + len(slower) + 1)
+    progress.of(STEPS)
     cells = []
     for one in (*wanted, *slower):
         cells.append(cell(one))

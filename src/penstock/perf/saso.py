@@ -1,7 +1,8 @@
-"""Stability, accuracy, settling time and overshoot (De Matteis 2017, sec. 2.3): what a run of a policy shows."""
+"""Stability, accuracy, settling time and overshoot (De Matteis 2017, sec. 2.3) of one run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import dist
 
 
@@ -25,11 +26,7 @@ def saso(
     watts: Sequence[float],
 ) -> Saso:
     """Of steps one after the other; the first configuration is no change."""
-    changes = [
-        dist(now, then)
-        for then, now in zip(configurations[:-1], configurations[1:], strict=True)
-        if now != then
-    ]
+    changes = [dist(now, then) for then, now in pairwise(configurations) if now != then]
     steps = len(configurations)
     return Saso(
         steps=steps,

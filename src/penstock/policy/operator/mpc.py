@@ -113,14 +113,15 @@ class ModelPredictive:
         missing = unmeasured(seen) if memory.batches.model() is None else []
         if missing or rate is None:
             return Hold(f"{', '.join(missing or ['arrival rate'])} not measured"), memory
-        here = seen.replicas.total
+        there = _with_those_coming(seen)
+        here = there.total
         if here > self.deployments.max_replicas:
             most = self.deployments.max_replicas
             return Hold(f"{here} replicas run, more than the {most} it knows about"), memory
         memory = self._learned(memory, seen)
         rates = self._rates(seen, rate)
         queue = self._queue(memory, seen)
-        now = self._place_of(seen.replicas)
+        now = self._place_of(there)
         batches = memory.batches.model(trigger_s=seen.trigger_s or 0.0)
         costs, times_s = self._costs(rates, queue, batches)
         move = best_move(costs, (self.deployments.max_replicas, len(self.node_types)), now, self.gamma)
@@ -138,8 +139,8 @@ class ModelPredictive:
             )
         )
         why = self._why(rates, times_s[0, place], overloaded=move.value == inf)
-        target = self._target(seen.replicas, place, now)
-        if target == seen.replicas:
+        target = self._target(there, place, now)
+        if target == there:
             return Hold(f"{here} replicas: {why}"), memory
         apart = abs(target.total - here) / max(here, 1)
         return Scale(target=target, score=min(max(apart, 0.1), 1.0), reason=f"{target.total}: {why}"), memory
@@ -251,6 +252,13 @@ class ModelPredictive:
         if overloaded:
             return f"the largest there is: {span} t/s would overload every configuration"
         return f"{time_s:.3g} s expected at {span} t/s over {self.horizon} steps"
+
+
+def _with_those_coming(seen: OperatorObservation) -> Replicas:
+    """What was asked for is planned with: else it would be asked for again until it is there."""
+    coming = seen.coming or (0,) * len(seen.replicas.counts)
+    pairs = zip(seen.replicas.counts, coming, strict=True)
+    return Replicas(tuple(count + more for count, more in pairs))
 
 
 @compiled_allocating
