@@ -708,7 +708,7 @@ class _Search:
             if self.enough():
                 return min(float(open_bound(state, lowest)), float(best[0]))
             if before == _progress(state):
-                self.at_once *= 2  # too little to find a single bound
+                self.at_once += self.at_once // 8  # perhaps too little to find a single bound
 
     def _bound(self, tree: Tree, measure: Measure, allowed: Flags, limit: float, near: Ints) -> Bound:
         values = rough(tree, measure, allowed)
