@@ -139,6 +139,12 @@ def _forecasts(_: int) -> "Staged":
     return forecasts.STAGES, lambda stage: _live(forecasts.run_forecasts(stage=stage))
 
 
+def _horizon(_: int) -> "Staged":
+    from penstock.bench import horizon
+
+    return horizon.STAGES, lambda stage: horizon.run_horizon(stage=stage)
+
+
 def _elastic(_: int) -> "Staged":
     from penstock.bench import elastic
 
@@ -182,6 +188,7 @@ def _attached_to_a_query(stage: Callable[[str], None]) -> "Iterator[Figure]":
 
 BENCHMARKS = {
     "simulator": Benchmark("speed and memory of simulations", _simulator),
+    "mpc": Benchmark("a decision of model predictive control, by its horizon", _horizon),
     "elastic": Benchmark("tuples a second through the simulated elastic operator", _elastic),
     "data": Benchmark("the pipeline and sweeps on Spark", _data),
     "spark": Benchmark("the cost of taps", _spark),
