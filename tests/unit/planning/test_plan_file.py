@@ -110,9 +110,9 @@ def test_prices_of_links_add_up_along_the_way_and_others_cost_the_networks(tmp_p
         network += f'[[links]]\na = "{ends[0]}"\nb = "{ends[1]}"\ndelay_s = 0.01\n{price}\n'
     (tmp_path / "app.toml").write_text(_APP)
     (tmp_path / "net.toml").write_text(network)
-    price = read_problem(tmp_path / "app.toml", tmp_path / "net.toml").network.price
-    assert price[0].tolist() == pytest.approx([0.0, 0.1, 0.12, 0.12])
-    assert price[3].tolist() == pytest.approx([0.12, 0.02, 0.5, 0.0])
+    made = read_problem(tmp_path / "app.toml", tmp_path / "net.toml").network.price
+    assert made[0].tolist() == pytest.approx([0.0, 0.1, 0.12, 0.12])
+    assert made[3].tolist() == pytest.approx([0.12, 0.02, 0.5, 0.0])
 
 
 def test_a_host_listed_twice_is_named(tmp_path: Path) -> None:
