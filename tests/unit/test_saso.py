@@ -19,7 +19,8 @@ def test_counts_and_means() -> None:
     )
     assert (made.reconfigurations, made.violations, made.steps) == (2, 2, 5)
     assert made.amplitude == pytest.approx((5 + 1) / 2)
-    assert (made.replicas, made.watts) == (pytest.approx(4.6), 15.0)
+    assert made.replicas == pytest.approx(4.6)
+    assert made.watts == 15.0
 
 
 def test_a_run_without_a_change_has_no_amplitude() -> None:
@@ -54,7 +55,4 @@ def test_the_interval_of_a_mean_of_differences() -> None:
     """Student's: of 1, 2, 3 the mean is 2, the error 1 / sqrt(3), and t(.975, 2) = 4.303."""
     mean, lower, upper = difference([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
     assert mean == 2.0
-    assert (lower, upper) == (
-        pytest.approx(2 - 4.3027 / 3**0.5, abs=1e-3),
-        pytest.approx(2 + 4.3027 / 3**0.5, abs=1e-3),
-    )
+    assert [lower, upper] == pytest.approx([2 - 4.3027 / 3**0.5, 2 + 4.3027 / 3**0.5], abs=1e-3)

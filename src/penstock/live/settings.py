@@ -162,7 +162,7 @@ def node_kinds(text: str) -> tuple[NodeKind, ...]:
         name, *numbers = described.split(":")
         try:
             speedup, price, *slots = (float(number) for number in numbers)
-            power = {"watts": float(watts)} if at else {}
+            draws = float(watts) if at else None
             if not name or len(slots) > 1 or any(slot != int(slot) for slot in slots):
                 raise ValueError
         except (ValueError, OverflowError) as problem:
@@ -172,7 +172,7 @@ def node_kinds(text: str) -> tuple[NodeKind, ...]:
         if not (isfinite(speedup) and isfinite(price)):
             raise InputError(f"node type '{word}': speedup and price must be finite")
         limit = {"slots": int(slots[0])} if slots else {}
-        kinds.append(NodeKind(name=name, speedup=speedup, price=price, **limit, **power))
+        kinds.append(NodeKind(name=name, speedup=speedup, price=price, watts=draws, **limit))
         node_type(kinds[-1])  # raises for watts that cannot be
     if len({kind.name for kind in kinds}) < len(kinds):
         raise InputError(f"node types '{text}': a name is given twice")

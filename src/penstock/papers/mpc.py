@@ -182,12 +182,12 @@ EFFECTS = (
 
 def difference(less: Sequence[float], more: Sequence[float]) -> tuple[float, float, float]:
     """Mean of paired differences, and its 95 % interval (Student)."""
-    from scipy import stats
+    from scipy.special import stdtrit
 
     apart = np.array(less, float) - np.array(more, float)
     mean, count = float(apart.mean()), apart.size
     spread = float(apart.std(ddof=1)) / count**0.5 if count > 1 else np.inf
-    half = float(stats.t.ppf(0.975, count - 1)) * spread
+    half = stdtrit(count - 1, 0.975) * spread
     return mean, mean - half, mean + half
 
 

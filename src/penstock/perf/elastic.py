@@ -50,8 +50,7 @@ def _work_s(table: Ints, shares: npt.ArrayLike, times_s: npt.ArrayLike) -> Float
     each = _checked("shares", shares) * _checked("times", times_s)
     if each.shape != table.shape:
         raise InputError(f"{each.size} keys and a table of {table.size}")
-    work: Floats = np.bincount(table, weights=each)
-    return work
+    return np.bincount(table, weights=each).astype(np.float64)
 
 
 def _checked(what: str, values: npt.ArrayLike) -> Floats:
