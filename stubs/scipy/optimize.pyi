@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import Sparse
@@ -34,3 +36,9 @@ def milp(
     constraints: LinearConstraint,
     options: dict[str, float],
 ) -> MilpResult: ...
+def least_squares(
+    fun: Callable[[Floats], Floats], x0: Floats, *, jac: Callable[[Floats], Floats] = ..., method: str
+) -> OptimizeResult: ...
+def curve_fit(
+    f: Callable[..., Floats], xdata: Floats, ydata: Floats, p0: Floats, *, method: str
+) -> tuple[Floats, Floats]: ...

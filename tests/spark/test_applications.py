@@ -1,5 +1,6 @@
 """Applications on Spark itself, on a local master: nothing lost, nothing twice, the right answers."""
 
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,9 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
+from penstock.apps.algo_trader import query as trading
+from penstock.apps.algo_trader.quote_feed import RecordedQuotes
+from penstock.apps.algo_trader.trading import Trader
 from penstock.apps.paced.form import paced
 from penstock.apps.paced.ids import Ids
 from penstock.apps.registry import application_entry
@@ -209,3 +213,47 @@ def test_a_paced_diamond_gives_every_id_once_per_branch(streaming: SparkSession,
         one for file in files for one in parquet.read_table(log.data_file(file.name)).column("id").to_pylist()
     ]
     assert Counter(ids) == dict.fromkeys(range(60), 3)
+
+
+def _quote_lines() -> list[str]:
+    """Quotes of three symbols, with rubbish among them, and quotes from the past."""
+    rng = random.Random(7)
+    lines = ["timestamp,symbol,price,volume"]
+    for number in range(1_600):
+        at = datetime(2014, 10, 30, 9, 30) + timedelta(microseconds=40_000 * number)
+        if number % 50 == 20:
+            lines += ["no quote", f"{at},A,NaN,100", f"{at},A,-1,100", f"{at},,10,100"]
+            lines += [f"{at - timedelta(minutes=1)},A,10,100", "yesterday,A,10,100", f"{at},A,10,-1"]
+        lines.append(f"{at},{rng.choice('AAABC')},{100 + rng.gauss(0, 1):.2f},{rng.randrange(1, 9)}00")
+    return lines
+
+
+def test_candlesticks_are_those_of_the_plain_form_across_batches_replicas_and_a_restart(
+    streaming: SparkSession, tmp_path: Path
+) -> None:
+    feed_of = RecordedQuotes(_quote_lines())
+    assert feed_of.total is not None
+    for first, last in pairwise((0, 711, feed_of.total)):  # amid 25 quotes of every symbol
+        run = RunningApp(trading.algo_trader(max_replicas=2), streaming, tmp_path)
+        feed = Feed(run.log(trading.SOURCE))
+        assert feed.position == first
+        for begin, end in pairwise((first, first + 1, last)):
+            feed.append(feed_of.table(begin, end - begin, entered_s=0.5), entered_at_s=0.5)
+        if last < feed_of.total:
+            run.start()
+            _settle(run)
+            run.stop()
+    feed.append(feed_of.end(feed_of.total, entered_s=0.5), entered_at_s=0.5, final=True)
+    run.start()
+    _finish(run)
+    log = run.log(trading.RESULTS)
+    files = [file for batch in log.batches(0, log.end()) for file in batch.files]
+    ours = [row for file in files for row in parquet.read_table(log.data_file(file.name)).to_pylist()]
+    _, shown = Trader().advanced(*feed_of.quotes(0, feed_of.total, entered_s=0.5))
+    plain = [
+        {"symbol": symbol, **dict(zip(candles._fields, row, strict=True))}
+        for symbol, candles in shown.items()
+        for row in zip(*(column.tolist() for column in candles), strict=True)
+    ]
+    assert len(plain) > 60
+    assert sorted(ours, key=lambda row: int(row["number"])) == sorted(plain, key=lambda row: row["number"])

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow
 import pytest
 
-from penstock.apps.paced.form import SCHEMA, node_speed, paced, pieces, service_times, uniform, work
+from penstock.apps.feeding.draws import uniform
+from penstock.apps.paced.form import SCHEMA, node_speed, paced, pieces, service_times, work
 from penstock.apps.registry import application_entry
 from penstock.apps.top_routes.graph import top_routes_graph
 from penstock.domain.errors import InputError

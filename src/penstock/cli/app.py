@@ -6,7 +6,20 @@ from typing import Annotated
 import typer
 
 import penstock
-from penstock.cli import bench, compare, listing, order, plan, replay, reproduce, run, simulate, sweep, trace
+from penstock.cli import (
+    bench,
+    compare,
+    listing,
+    order,
+    plan,
+    power,
+    replay,
+    reproduce,
+    run,
+    simulate,
+    sweep,
+    trace,
+)
 from penstock.cli.teaching import Teaching
 from penstock.domain.errors import InputError
 
@@ -28,6 +41,7 @@ app.command("reproduce", cls=Teaching)(reproduce.reproduce)
 app.command("sweep", cls=Teaching)(sweep.sweep)
 app.command("replay", cls=Teaching)(replay.replay)
 app.command("bench", cls=Teaching)(bench.bench)
+app.command("power", cls=Teaching)(power.power)
 app.command("policies", cls=Teaching)(listing.policies)
 app.add_typer(order.app, name="order")
 app.add_typer(trace.app, name="trace")

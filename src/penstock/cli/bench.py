@@ -133,6 +133,30 @@ def _planning_check(_: int) -> "Staged":
     return planning_check.STAGES, lambda stage: planning_check.run_check(stage=stage)
 
 
+def _forecasts(_: int) -> "Staged":
+    from penstock.bench import forecasts
+
+    return forecasts.STAGES, lambda stage: _live(forecasts.run_forecasts(stage=stage))
+
+
+def _horizon(_: int) -> "Staged":
+    from penstock.bench import horizon
+
+    return horizon.STAGES, lambda stage: horizon.run_horizon(stage=stage)
+
+
+def _elastic(_: int) -> "Staged":
+    from penstock.bench import elastic
+
+    return elastic.STAGES, lambda stage: elastic.run_elastic(stage=stage)
+
+
+def _trader(_: int) -> "Staged":
+    from penstock.bench import trader
+
+    return trader.STAGES, lambda stage: trader.run_trader(stage=stage)
+
+
 def _live(figures: "Iterator[Figure]") -> "Iterator[Figure]":
     """What can go wrong with a cluster, in one line."""
     from penstock.live.run import RunError
@@ -164,15 +188,19 @@ def _attached_to_a_query(stage: Callable[[str], None]) -> "Iterator[Figure]":
 
 BENCHMARKS = {
     "simulator": Benchmark("speed and memory of simulations", _simulator),
+    "mpc": Benchmark("a decision of model predictive control, by its horizon", _horizon),
+    "elastic": Benchmark("tuples a second through the simulated elastic operator", _elastic),
     "data": Benchmark("the pipeline and sweeps on Spark", _data),
     "spark": Benchmark("the cost of taps", _spark),
     "reconfigurations": Benchmark("how long one replica takes to come on Spark", _reconfigurations),
     "forced-changes": Benchmark("reconfigurations at every interval, under both protocols", _forced_changes),
     "step": Benchmark("how soon the objective is kept again when the load jumps", _step),
+    "forecasts": Benchmark("a load that repeats, planned with and without a forecast", _forecasts),
     "queries": Benchmark("one query for operators that follow each other, or one for each", _queries),
     "nearly-full": Benchmark("the same where operators wait and have little time to spare", _nearly_full),
     "micro-batches": Benchmark("predicted against measured response times on Spark", _micro_batches),
     "attach": Benchmark("two objectives for one query of Spark's own", _attached),
+    "trader": Benchmark("prices estimated from windows of quotes, and Levenberg-Marquardt", _trader),
     "planning": Benchmark("how planning grows with hosts, operators and replicas", _planning),
     "planning-check": Benchmark("plans against those of HiGHS on random problems", _planning_check),
 }

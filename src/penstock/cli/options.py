@@ -65,6 +65,15 @@ WeightsOption = Annotated[
     str,
     typer.Option("--weights", help="Weights of violations, resources and reconfigurations, summing to 1."),
 ]
+ForecastOption = Annotated[
+    str | None,
+    typer.Option(
+        "--forecast",
+        help="What policies that plan ahead (mpc) see of the load to come: holt-winters, with a season of so "
+        "many seconds as in holt-winters:86400, last, none or, in a simulation, oracle. If left out, "
+        "holt-winters without a season.",
+    ),
+]
 TrainingOption = Annotated[
     Path | None,
     typer.Option(
@@ -243,8 +252,10 @@ def gather(
     hosts: str | None = None,
     node_policy: "Manager | None" = None,
     migrate_above: float | None = None,
+    forecast: str | None = None,
 ) -> Inputs:
     """Read the files and work out the settings; every mistake is reported before anything runs."""
+    from penstock.control.forecasting import forecast_of
     from penstock.data.synthetic import day_and_week
     from penstock.data.traces import read_trace
     from penstock.simulation.truth import TRAINING_SLOTS
@@ -290,6 +301,7 @@ def gather(
             "as_published": as_published,
             "published_updates": None if update is None else update == "published",
             "first_replica": first_replica,
+            "forecast": None if forecast is None else forecast_of(forecast),
         },
         of_operator={
             "service_rate": workload.service_rate if service_rate is None else service_rate,

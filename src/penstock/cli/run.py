@@ -50,7 +50,11 @@ def run(
     ),
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", help="Recorded trips to replay (top-routes), 17 fields per line."),
+        typer.Option(
+            "--input",
+            help="Recorded tuples to replay, one per line: trips of 17 fields (top-routes), or quotes of 4, "
+            "timestamp,symbol,price,volume (algo-trader).",
+        ),
     ] = None,
     acceleration: Annotated[
         float, typer.Option("--acceleration", help="Replay this many times faster than recorded.")
@@ -61,10 +65,14 @@ def run(
     load: Annotated[str, typer.Option("--load", help="Shape of a made-up load: {load_shapes}.")] = "step",
     low: Annotated[float, typer.Option("--low", help="Tuples/s while the load is low.")] = 40.0,
     high: Annotated[float, typer.Option("--high", help="Tuples/s while the load is high.")] = 160.0,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, help="Times that the shape of --load comes during the run.")
+    ] = 1,
     rates: Annotated[
         Path | None, typer.Option("--rates", help="Follow a trace file instead: one rate per line and slot.")
     ] = None,
     slot: Annotated[float, typer.Option("--slot", help="Seconds per slot of --rates.")] = 1.0,
+    forecast: options.ForecastOption = None,
     application_policy: Annotated[
         str,
         typer.Option(
@@ -102,8 +110,8 @@ def run(
         typer.Option(
             "--nodes",
             help="Node types on offer, as NAME:SPEEDUP:PRICE (of a replica, per hour), separated by commas; "
-            ":SLOTS limits how many replicas one can host, as in slow:1:1,fast:2:2.5:4. Replicas start on "
-            "the first.",
+            ":SLOTS limits how many replicas one can host, as in slow:1:1,fast:2:2.5:4, and @WATTS is what a "
+            "replica draws, as in core:1:1@5.7. Replicas start on the first.",
         ),
     ] = "standard:1:1",
     max_nodes: Annotated[
@@ -176,6 +184,7 @@ def run(
     """
     from penstock.apps.feeding.load import Load
     from penstock.apps.registry import load_application
+    from penstock.control.forecasting import forecast_of
     from penstock.domain.objective import Objective
     from penstock.live.run import LiveRun, RunError
     from penstock.live.settings import LiveSettings, controller_for, node_kinds
@@ -236,12 +245,14 @@ def run(
         master=master,
         conf=_conf(conf or []),
         force_scaling=force_scaling,
+        forecast=None if forecast is None else forecast_of(forecast),
     )
     what = Load(
         low=low,
         high=high,
         shape=load,
         seconds=seconds,
+        times=repeat,
         rates=rates,
         slot_s=slot,
         input=input_file,
@@ -330,7 +341,7 @@ def _check_matters(context: typer.Context, above: "Manager", *, follows_rates: b
     if not traits.tunes:
         options.check_matters(context, "without an application policy that tunes", ["retune_every"])
     if follows_rates:
-        options.check_matters(context, "with --rates", ["load", "low", "high"])
+        options.check_matters(context, "with --rates", ["load", "low", "high", "repeat"])
     else:
         options.check_matters(context, "without --rates", ["slot"])
 

@@ -58,9 +58,9 @@ def _applications() -> str:
 
 
 def _families() -> str:
-    from penstock.simulation.presets import LINEAR, SPEEDUPS
+    from penstock.simulation.presets import FREQUENCIES, LINEAR, SPEEDUPS
 
-    return ", ".join((*SPEEDUPS, LINEAR))
+    return ", ".join((*SPEEDUPS, FREQUENCIES, LINEAR))
 
 
 def _workloads() -> str:

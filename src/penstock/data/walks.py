@@ -1,4 +1,4 @@
-"""The synthetic loads of De Matteis 2017: a random walk, and a rate that jumps from one slot to the next."""
+"""The synthetic loads of De Matteis 2017: a random walk, a day of trading, a rate that jumps."""
 
 import numpy as np
 
@@ -46,6 +46,23 @@ def jumps(
     period = at + lasting if lasting is not None else max(slots, at + 1)
     rates: Floats = np.where(slot % period >= at, after, before).astype(np.float64)
     return Trace("burst", rates)
+
+
+def trading_day(*, slots: int, seed: int, peak: float = HIGHEST) -> Trace:
+    """A day on the market: busy after the opening and before the close, and never quiet from slot to slot.
+
+    The smile and the spread of `synthetic_events.quote_lines`; the paper's own day (NASDAQ, 30 October 2014,
+    a hundred times as fast, 235 s) is not public.
+    """
+    _check(slots, 0, peak)
+    hour = np.arange(slots) / max(slots - 1, 1)
+    smile = 0.35 + np.exp(-hour / 0.05) + 0.6 * np.exp(-(1 - hour) / 0.04)
+    rng = np.random.default_rng(seed)
+    # Bursts that last some slots, and chance in every slot.
+    drift = np.cumsum(rng.normal(0.0, 0.06, slots))
+    drift -= np.linspace(drift[0], drift[-1], slots)
+    rates: Floats = smile * np.exp(drift) * rng.gamma(100.0, 0.01, slots)
+    return Trace("trading-day", np.round(rates * peak / rates.max()))
 
 
 def _check(slots: int, lowest: float, highest: float) -> None:

@@ -14,12 +14,15 @@ class NodeType:
     name: str
     speedup: float  # service rate relative to the reference node
     price: float  # of a replica per unit of time; per hour in a live run
+    watts: float | None = None  # that a replica on it draws: a price of its own; None = not known
 
     def __post_init__(self) -> None:
         if not (isfinite(self.speedup) and self.speedup > 0):
             raise InputError(f"node type '{self.name}': speedup={self.speedup}; it must be positive")
         if not (isfinite(self.price) and self.price >= 0):
             raise InputError(f"node type '{self.name}': price={self.price}; it cannot be negative")
+        if self.watts is not None and not (isfinite(self.watts) and self.watts >= 0):
+            raise InputError(f"node type '{self.name}': watts={self.watts}; it cannot be negative")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

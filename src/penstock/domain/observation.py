@@ -38,6 +38,10 @@ class OperatorObservation(NamedTuple):
     offered_rate: float | None = None  # tuples/s
     # Replicas of each type asked for and not there yet, while more may be; None: one change at a time.
     coming: tuple[int, ...] | None = None
+    held_back: float | None = None  # share of time in which full queues kept tuples from coming in
+    arrival_scv: float | None = None  # squared coefficient of variation of the time between arrivals
+    # Tuples/s expected to arrive in each of the next intervals, where a forecaster is at work.
+    forecast: tuple[float, ...] | None = None
 
 
 class ApplicationObservation(NamedTuple):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.control.build import check_application_policy
+from penstock.control.forecasting import ForecastingMonitor, wanted
 from penstock.control.journal import Noted, Reconfigured
 from penstock.control.ports import Actuator, Monitor
 from penstock.control.spec import ControllerSpec
@@ -22,7 +23,7 @@ from penstock.live.controlling import Controlling, changes_of, compile_policy, r
 from penstock.live.forced import ForcedScaling
 from penstock.live.metrics_file import write_metrics
 from penstock.live.record import Interval, Summary, response_of, summary
-from penstock.live.settings import LiveSettings
+from penstock.live.settings import LiveSettings, node_type
 from penstock.reconfigure.words import Record
 from penstock.runtimes.spark import class_archive
 from penstock.runtimes.spark.actuator import SparkActuator
@@ -87,8 +88,7 @@ class LiveRun:
 
     def _check_agreement(self) -> None:
         """What stands in the controller, in the settings and in the application must be the same."""
-        kinds = [(kind.name, kind.speedup, kind.price) for kind in self.settings.kinds]
-        if kinds != [(one.name, one.speedup, one.price) for one in self.controller.node_types]:
+        if self.controller.node_types != tuple(node_type(kind) for kind in self.settings.kinds):
             raise InputError("live run: the controller has other node types than the settings")
         if {one.name for one in self.controller.operators} != {chain.name for chain in self.app.chains()}:
             raise InputError(f"live run: the controller is not one for application '{self.app.name}'")
@@ -98,6 +98,8 @@ class LiveRun:
             raise InputError("live run: the controller has other operators together than the settings")
         if self.controller.node_policy is not None:
             raise InputError("live run: node policies move replicas between known nodes; Spark places them")
+        if (forecast := wanted(self.settings.forecast, self.controller.operator_policy)) is not None:
+            forecast.forecaster(self.controller.interval_s)  # raises where a run knows no such thing
         if self.settings.force_scaling and self.controller.advise:
             raise InputError("forced changes and advice only: choose one")
         if self.settings.spark_allocates and not self.controller.advise:
@@ -179,7 +181,7 @@ class LiveRun:
         )
         self._begin(running, cluster, nodes, own)
         monitor = SparkMonitor(running, own or actuator, names)
-        seeing: Monitor = monitor
+        seeing: Monitor = self._foreseeing(monitor)
         acting: Actuator = actuator
         if self.settings.force_scaling:
             seeing = acting = ForcedScaling(monitor, actuator, journal, tuple(self.app.chains()))
@@ -216,6 +218,13 @@ class LiveRun:
             nodes.close()
             actuator.stop()
             running.stop()
+
+    def _foreseeing(self, monitor: Monitor) -> Monitor:
+        forecast = wanted(self.settings.forecast, self.controller.operator_policy)
+        if forecast is None:
+            return monitor
+        interval_s = self.controller.interval_s
+        return ForecastingMonitor(monitor, lambda _: forecast.forecaster(interval_s), interval_s)
 
     def _is_within_caps(self, kinds: Sequence[str]) -> bool:
         """Whether there may be nodes of these types together, spares among them."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 
+from penstock.control.forecasting import Forecast
 from penstock.control.safety_settings import NEEDED_METRICS, SafetySettings
 from penstock.control.spec import (
     GRANT_ALL,
@@ -48,6 +49,7 @@ class LiveSettings:
     master: str | None = None  # of a cluster that runs already; None: an embedded one
     conf: Mapping[str, str] = field(default_factory=dict)  # Spark settings for its session
     force_scaling: bool = False  # a change at every interval, to show that results stay the same
+    forecast: Forecast | None = None  # None: whatever the policy wants
     spark_allocates: bool = False  # Spark's own dynamic allocation decides, and Penstock only watches
 
     def __post_init__(self) -> None:
@@ -122,7 +124,7 @@ def controller_for(
     return ControllerSpec(
         application=graph,
         objective=app.objective,
-        node_types=tuple(NodeType(name=kind.name, speedup=kind.speedup, price=kind.price) for kind in kinds),
+        node_types=tuple(node_type(kind) for kind in kinds),
         operators=operator_specs(graph, app.objective, together=together),
         operator_policy=below,
         application_policy=above,
@@ -147,23 +149,31 @@ def controller_for(
     )
 
 
+def node_type(kind: NodeKind) -> NodeType:
+    """A kind of node as policies know it."""
+    return NodeType(name=kind.name, speedup=kind.speedup, price=kind.price, watts=kind.watts)
+
+
 def node_kinds(text: str) -> tuple[NodeKind, ...]:
-    """Node types as the command line names them: `NAME:SPEEDUP:PRICE[:SLOTS]`, separated by commas."""
+    """As the command line names them: `NAME:SPEEDUP:PRICE[:SLOTS][@WATTS]`, separated by commas."""
     kinds: list[NodeKind] = []
     for word in (word.strip() for word in text.split(",") if word.strip()):
-        name, *numbers = word.split(":")
+        described, at, watts = word.partition("@")
+        name, *numbers = described.split(":")
         try:
             speedup, price, *slots = (float(number) for number in numbers)
+            draws = float(watts) if at else None
             if not name or len(slots) > 1 or any(slot != int(slot) for slot in slots):
                 raise ValueError
         except (ValueError, OverflowError) as problem:
             raise InputError(
-                f"node type '{word}': give NAME:SPEEDUP:PRICE or NAME:SPEEDUP:PRICE:SLOTS"
+                f"node type '{word}': give NAME:SPEEDUP:PRICE or NAME:SPEEDUP:PRICE:SLOTS; @WATTS if known"
             ) from problem
         if not (isfinite(speedup) and isfinite(price)):
             raise InputError(f"node type '{word}': speedup and price must be finite")
         limit = {"slots": int(slots[0])} if slots else {}
-        kinds.append(NodeKind(name=name, speedup=speedup, price=price, **limit))
+        kinds.append(NodeKind(name=name, speedup=speedup, price=price, watts=draws, **limit))
+        node_type(kinds[-1])  # raises for watts that cannot be
     if len({kind.name for kind in kinds}) < len(kinds):
         raise InputError(f"node types '{text}': a name is given twice")
     return tuple(kinds)

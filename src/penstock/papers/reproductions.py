@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.papers import am_tuning, edf_table, edrp_tables, mdp_table, taas_tables
+from penstock.papers import am_tuning, edf_table, edrp_tables, mdp_table, mpc, mpc_migration, taas_tables
 from penstock.papers.claims import Claim, Findings, Progress, Traces
 
 
@@ -48,6 +48,12 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         title="Tables III-V and Figures 5-6 of Cardellini 2017 (optimal replication and placement)",
         settings=edrp_tables.SETTINGS,
         run=lambda _, threads, progress: edrp_tables.reproduce(progress),
+        needs_traces=False,
+    ),
+    "mpc": Reproduction(
+        title="Results 1-4, Tables 5 and 7 and Figures 10-17 of De Matteis 2017 (model predictive control)",
+        settings=(*mpc.SETTINGS, *mpc_migration.SETTINGS),
+        run=lambda _, threads, progress: mpc.reproduce(threads, progress),
         needs_traces=False,
     ),
 }

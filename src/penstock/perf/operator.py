@@ -10,7 +10,7 @@ from penstock.perf.deployments import (
     slowest_of,
     speed_of,
 )
-from penstock.perf.queueing import QueueModel, capacity, load, replica_response_time
+from penstock.perf.queueing import QueueModel, capacity, load, replica_response_time, waiting_time
 
 
 @compiled
@@ -24,6 +24,10 @@ def replica_rate(model: QueueModel, space: Deployments, handle: int, rate: float
 @compiled
 def response_time(model: QueueModel, space: Deployments, handle: int, rate: float) -> float:
     """Mean response time of the operator: of its worst replica, or over all tuples."""
+    if model.pooled:
+        speed = speed_of(space, handle)
+        served_s = model.service_time_s * replicas_of(space, handle) / speed
+        return served_s + waiting_time(model, rate, speed)
     if not model.by_mean:
         slowest = slowest_of(space, handle)
         return replica_response_time(model, replica_rate(model, space, handle, rate, slowest), slowest)

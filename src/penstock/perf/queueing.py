@@ -48,6 +48,7 @@ class QueueModel(NamedTuple):
     in_batches: bool = False  # micro-batches: variabilities and curve are not used
     batch_fixed_s: float = 0.0
     trigger_s: float = 0.0
+    pooled: bool = False  # all replicas are one server, as fast as they are together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,18 +123,21 @@ def g_g_1(
     service_scv: float,
     *,
     correction: float = 1.0,
-    split: Split = Split.EVENLY,
-    judged: Judged = Judged.WORST,
 ) -> QueueModel:
-    """Any arrivals, any service: Kingman's approximation."""
-    return _model(
+    """Any arrivals, any service: Kingman's approximation, of one server with the speed of all replicas.
+
+    As De Matteis 2017 has it (sec. 3.2): a tuple waits for a server of service time T/n, and is worked on
+    for T.
+    """
+    one_by_one = _model(
         service_time_s,
         arrival_scv=arrival_scv,
         service_scv=service_scv,
         correction=correction,
-        split=split,
-        judged=judged,
+        split=Split.BY_SPEED,
+        judged=Judged.MEAN,
     )
+    return one_by_one._replace(pooled=True)
 
 
 def measured(
@@ -169,7 +173,7 @@ def queue_as_known(service_time_s: float, service_scv: float, batching: Batching
 def corrected(model: QueueModel, *, rate: float, measured_wait_s: float, speed: float = 1.0) -> QueueModel:
     """Fit the model to the last measurement (De Matteis 2017, eq. 8): scale waiting by measured/predicted.
 
-    `rate` and the measured wait are those of one replica, on a node of this speed. A measured
+    `rate` and the measured wait are those of one server, on a node of this speed. A measured
     curve is a measurement already and stays as it is; micro-batches are calibrated by their own.
     """
     if model.in_batches:

@@ -69,6 +69,7 @@ class Traits:
     decides_itself: bool = False  # for all operators: they have no managers of their own
     tunes: bool = False  # it sets the bounds and weights of Operator Managers
     anticipates: bool = False  # it decides by the load that arrives, which a change does not disturb
+    plans_ahead: bool = False  # it decides by forecasts, where there are any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +158,7 @@ def operator_policy(
     has_bounds: bool = False,
     unbound_by: str | None = None,
     anticipates: bool = False,
+    plans_ahead: bool = False,
     published: Values | None = None,
 ) -> Callable[[T], T]:
     """Register the class of an operator policy under its name, or under names that each fix some fields."""
@@ -166,6 +168,7 @@ def operator_policy(
         has_bounds=has_bounds,
         unbound_by=unbound_by,
         anticipates=anticipates,
+        plans_ahead=plans_ahead,
     )
     return _entering(Level.OPERATOR, names, traits, published)
 

@@ -91,6 +91,7 @@ def _traits(family: Iterable[PolicyEntry]) -> str:
             ("decides_itself", "decides itself"),
             ("tunes", "tunes"),
             ("anticipates", "anticipates"),
+            ("plans_ahead", "plans ahead"),
         ):
             if getattr(one.traits, trait):
                 said.setdefault(words, []).append(one.name)

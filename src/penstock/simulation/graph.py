@@ -17,7 +17,7 @@ from penstock.runtimes.sim.graph import ApplicationRun, ManagedOperator, managed
 from penstock.simulation.presets import scenario
 from penstock.simulation.result import History, SimulationResult
 from penstock.simulation.spec import ManagedApplication, OperatorGraph
-from penstock.simulation.truth import SLOT_S, Truth, first_deployment
+from penstock.simulation.truth import SLOT_S, Truth, first_deployment, foresight_of
 
 
 def run_graph(
@@ -67,7 +67,14 @@ def simulated_graph(
 
     def run(over: Floats) -> ApplicationRun:
         at_source_rate = spec.variant.latency_at_source_rate
-        return run_application(application, objective, managed, over, latency_at_source_rate=at_source_rate)
+        return run_application(
+            application,
+            objective,
+            managed,
+            over,
+            latency_at_source_rate=at_source_rate,
+            foresight=foresight_of(spec),
+        )
 
     run(rates[:0])  # compile before timing
     began = time.perf_counter()

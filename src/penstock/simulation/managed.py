@@ -15,9 +15,10 @@ from penstock.apps.entry import AppEntry
 from penstock.apps.registry import application_entry
 from penstock.compiled import Floats, read_only
 from penstock.control.build import build_controller, check_application_policy
+from penstock.control.forecasting import ForecastingMonitor
 from penstock.control.hierarchy import PLACING
 from penstock.control.loop import Controller, ControllerMemory, in_place, tick
-from penstock.control.ports import Unwritten
+from penstock.control.ports import Monitor, Unwritten
 from penstock.control.spec import ControllerSpec
 from penstock.domain.application import Application
 from penstock.domain.deployment import Replicas
@@ -26,6 +27,7 @@ from penstock.perf.cost import interval_cost
 from penstock.perf.deployments import known_deployments, replicas_at
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import queue_as_known
+from penstock.perf.traffic import visits
 from penstock.policy.application.tuned import Behaviour, Configuration, TuningEffort, naive
 from penstock.policy.registry import Level
 from penstock.runtimes.sim.application import OperatorModel, SimulatedApplication
@@ -35,7 +37,7 @@ from penstock.simulation.hosts import network
 from penstock.simulation.presets import scenario
 from penstock.simulation.result import History, SimulationResult
 from penstock.simulation.spec import ManagedApplication
-from penstock.simulation.truth import SLOT_S, TRAINING_SLOTS, Truth, first_deployment
+from penstock.simulation.truth import SLOT_S, TRAINING_SLOTS, Truth, first_deployment, foresight_of
 from penstock.training.tuning import chosen_by_simulation
 
 MONITORED_SLOTS = 50_000  # most slots of the training trace that a tuning manager simulates
@@ -121,17 +123,31 @@ def run_managed(
     """Simulate an application under its managers."""
     made = ready(spec, rates, training)
     began = time.perf_counter()
-    by_type = played(made.simulated, made.controller, made.memory)
+    by_type = played(made.simulated, made.controller, made.memory, _monitor(made))
     seconds = time.perf_counter() - began
     return _result(made.world, made.simulated, by_type / rates.size, seconds, with_history)
 
 
-def played(simulated: SimulatedApplication, controller: Controller, memory: ControllerMemory) -> Floats:
+def _monitor(made: Ready) -> Monitor:
+    """The application itself or, where forecasts are wanted, with those."""
+    foresight = foresight_of(made.world.spec)
+    if foresight is None:
+        return made.simulated
+    reached, rates = visits(made.world.application), made.world.rates
+    return ForecastingMonitor(made.simulated, lambda name: foresight(rates * reached[name]), SLOT_S)
+
+
+def played(
+    simulated: SimulatedApplication,
+    controller: Controller,
+    memory: ControllerMemory,
+    monitor: Monitor | None = None,
+) -> Floats:
     """Run the loop to the end of the trace; returns replicas by node type, summed over the slots."""
     journal = Unwritten()
     memory = in_place(controller, memory)  # the loop never goes back, and nobody reads reasons
     while not simulated.finished:
-        _, memory = tick(controller, memory, simulated, journal, simulated)
+        _, memory = tick(controller, memory, monitor or simulated, journal, simulated)
     by_type: Floats = np.sum([slot.by_type for slot in simulated.played], axis=0, dtype=np.float64)
     return by_type
 

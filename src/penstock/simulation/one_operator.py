@@ -13,7 +13,7 @@ from penstock.policy.knowledge import OperatorKnowledge
 from penstock.runtimes.sim.episode import Trail, decided, no_totals, part_of, play, trail_of, world_of
 from penstock.simulation.result import History, SimulationResult
 from penstock.simulation.spec import OneOperator
-from penstock.simulation.truth import Truth, first_deployment
+from penstock.simulation.truth import Truth, first_deployment, foresight_of
 
 _NAME = "operator"
 
@@ -60,7 +60,16 @@ def run_operator(
         part = part_of(trail, start, end)
         began = time.perf_counter()
         here, memory = play(
-            world, policy, memory, rates[start:end], here, policy_rng, totals, part, slots_before=start
+            world,
+            policy,
+            memory,
+            rates[start:end],
+            here,
+            policy_rng,
+            totals,
+            part,
+            slots_before=start,
+            foresight=foresight_of(spec),
         )
         seconds += time.perf_counter() - began
     slots, violations, reconfigurations = (int(count) for count in totals.counts)

@@ -6,6 +6,7 @@ from enum import Enum
 
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import Infrastructure, NodeType
+from penstock.perf.power import sandy_bridge
 
 # Table 1 of Russo 2023. The first n entries are used when n node types are asked for.
 SPEEDUPS: dict[str, tuple[float, ...]] = {
@@ -15,6 +16,8 @@ SPEEDUPS: dict[str, tuple[float, ...]] = {
     # Behind the printed rows for B with ten types; Table 1 came later.
     "B-old": (1.0, 0.05, 7.0, 0.1, 0.2, 0.4, 0.8, 2.0, 5.0, 10.0),
 }
+# One machine whose cores all run at one frequency, 2.0 GHz down to 1.2 (De Matteis 2017).
+FREQUENCIES = "F"
 LINEAR = "linear"  # 1, 1.1, 1.2, ...: any number of types
 
 
@@ -79,10 +82,10 @@ class Scenario:
 def family_and_count(name: str) -> tuple[str, int]:
     """`A:3` is infrastructure A with three node types."""
     family, _, count = name.partition(":")
-    known = (*SPEEDUPS, LINEAR)
+    known = (*SPEEDUPS, FREQUENCIES, LINEAR)
     if family not in known:
         raise InputError(f"infrastructure '{name}': unknown; choose one of {', '.join(known)}, as in A:3")
-    most = len(SPEEDUPS.get(family, ())) or 62
+    most = len(SPEEDUPS.get(family, ())) or (len(sandy_bridge().ghz) if family == FREQUENCIES else 62)
     if count not in {str(number) for number in range(1, most + 1)}:
         raise InputError(
             f"infrastructure '{name}': give the number of node types, 1 to {most}, as in {family}:3"
@@ -93,6 +96,10 @@ def family_and_count(name: str) -> tuple[str, int]:
 def scenario(name: str, variant: Variant) -> Scenario:
     """The first three node types of infrastructure A for `A:3`."""
     family, count = family_and_count(name)
+    if family == FREQUENCIES:
+        return Scenario(
+            infrastructure=Infrastructure(name=name, node_types=_frequencies(count)), normalising_price=1.0
+        )
     if variant.old_b_speedups and family == "B" and count == 10:
         family = "B-old"
     speedups = SPEEDUPS.get(family) or tuple(1 + 0.1 * i for i in range(count))
@@ -105,6 +112,16 @@ def scenario(name: str, variant: Variant) -> Scenario:
     )
     scale = max(speedups) if variant.scale_by_all_types else max(t.price for t in types)
     return Scenario(infrastructure=Infrastructure(name=name, node_types=types), normalising_price=scale)
+
+
+def _frequencies(count: int) -> tuple[NodeType, ...]:
+    """The fastest first; a core costs the same at all of them, but for its power."""
+    power = sandy_bridge()
+    fastest = power.ghz[-1]
+    return tuple(
+        NodeType(name=f"{ghz:g}ghz", speedup=ghz / fastest, price=1.0, watts=float(power.watts(1, ghz)))
+        for ghz in power.ghz[::-1][:count]
+    )
 
 
 def published_first_replica(family: str, node_types: int, policy: str) -> FirstReplica:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from penstock.compiled import Floats
+from penstock.simulation.presets import scenario
 from penstock.simulation.spec import Simulation
 
 
@@ -35,6 +36,14 @@ class SimulationResult:
     @property
     def mean_replicas(self) -> float:
         return sum(self.replicas_by_type)
+
+    @property
+    def mean_watts(self) -> float | None:
+        """Power of the replicas, where that of every node type is known."""
+        types = scenario(self.spec.infrastructure, self.spec.variant).infrastructure.node_types
+        each = [one.watts for one in types]
+        pairs = zip(self.replicas_by_type, each, strict=True)
+        return None if None in each else sum(count * (watts or 0.0) for count, watts in pairs)
 
     @property
     def slots_per_s(self) -> float:

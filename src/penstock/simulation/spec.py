@@ -9,6 +9,7 @@ from math import inf
 from typing import TypeAlias
 
 from penstock.apps.registry import application_entry
+from penstock.control.forecasting import Forecast
 from penstock.control.spec import Manager, check_tunable, who_decides
 from penstock.domain.application import Path
 from penstock.domain.errors import InputError
@@ -57,6 +58,7 @@ class Setting:
     as_published: bool = False
     published_updates: bool | None = None  # of learners; None: as published, or not, like the rest
     first_replica: FirstReplica | None = None
+    forecast: Forecast | None = None  # None: whatever the policy wants
 
     def __post_init__(self) -> None:
         self.operator_policy.entry(Level.OPERATOR)  # raises for an unknown name or parameter

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import Floats
+from penstock.control.forecasting import wanted
 from penstock.control.spec import OperatorSpec
 from penstock.domain.application import Application
 from penstock.domain.objective import Objective, Weights
@@ -16,12 +17,18 @@ from penstock.perf.queueing import m_m_1, queue_as_known
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.knowledge import ApplicationKnowledge, OperatorKnowledge
 from penstock.policy.rl.post_decision import BelievedModel
-from penstock.runtimes.sim.episode import single_replica, starting_type
+from penstock.runtimes.sim.episode import Foresight, single_replica, starting_type
 from penstock.simulation.presets import FirstReplica, Variant, scenario
 from penstock.simulation.spec import Setting
 
 SLOT_S = 60.0
 TRAINING_SLOTS = 44_000  # the last month of the Taxi trace, which the published planner trains on
+
+
+def foresight_of(spec: Setting) -> Foresight | None:
+    """How loads are forecast, if they are."""
+    forecast = wanted(spec.forecast, spec.operator_policy)
+    return None if forecast is None else lambda rates: forecast.forecaster(SLOT_S, rates)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

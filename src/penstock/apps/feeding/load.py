@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from penstock.apps.feeding.schedule import ByRates, Schedule, Shape
 from penstock.data.traces import read_trace
 from penstock.domain.errors import InputError
@@ -19,6 +21,7 @@ class Load:
     high: float = 160.0
     shape: str = "step"
     seconds: float = 240.0
+    times: int = 1  # that the shape comes in these seconds
     rates: Path | None = None  # a trace instead of a shape, one slot after another
     slot_s: float = 1.0
     input: Path | None = None  # recorded tuples instead of generated ones
@@ -33,6 +36,9 @@ class Load:
             if not 0 < value < float("inf"):
                 raise InputError(f"load: {what}={value}; it must be positive")
 
+        if not 1 <= self.times <= self.seconds / 3:
+            raise InputError(f"load: {self.times} times in {self.seconds:g} s; give at least 3 s to each")
+
     def schedule(self) -> Schedule:
         return ByRates(self.trace(), slot_s=self.slot_s if self.rates is not None else 1.0)
 
@@ -40,7 +46,11 @@ class Load:
         """Tuples/s, slot by slot."""
         if self.rates is not None:
             return read_trace(self.rates)
-        slots = Shape(max(round(self.seconds), 3))
+        once = self._once()
+        return Trace(once.name, np.tile(once.rates, self.times))
+
+    def _once(self) -> Trace:
+        slots = Shape(max(round(self.seconds / self.times), 3))
         match self.shape:
             case "constant":
                 return slots.constant(self.low)

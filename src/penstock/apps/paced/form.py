@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv
 
+from penstock.apps.feeding.draws import uniform
 from penstock.domain.application import Application, Operator
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
@@ -77,18 +78,6 @@ def service_times(ids: Ids, *, mean_s: float, scv: float, seed: int) -> Floats:
         return np.full(ids.size, mean_s)
     quantiles: Floats = gammaincinv(1 / scv, uniform(ids, seed))
     return quantiles * mean_s * scv
-
-
-def uniform(ids: Ids, seed: int) -> Floats:
-    """A number in (0, 1) for each id, the same every time: splitmix64 (Steele, Lea, Flood 2014)."""
-    with np.errstate(over="ignore"):  # it is meant to wrap around
-        mixed = (ids.astype(np.uint64) + np.uint64(seed) * np.uint64(0xD1342543DE82EF95) + np.uint64(1)) * (
-            np.uint64(0x9E3779B97F4A7C15)
-        )
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
-    return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
 
 
 def pieces(times_s: Floats, step_s: float) -> Iterator[tuple[int, int, float]]:

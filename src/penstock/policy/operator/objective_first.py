@@ -10,7 +10,6 @@ then. What waits beyond what the bound allows counts as load until it is drained
 """
 
 from dataclasses import dataclass
-from math import inf
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -21,11 +20,12 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
 from penstock.perf.deployments import Deployments, handle_of
-from penstock.perf.micro_batch import DRAINING, Batch, Calibration
+from penstock.perf.micro_batch import DRAINING
 from penstock.perf.operator import response_time
 from penstock.perf.queueing import QueueModel
 from penstock.perf.trend import Trend, trend
 from penstock.policy.kernel import is_measured, unmeasured
+from penstock.policy.operator.learned_batches import LearnedBatches, comes_within_s, speed_of
 from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
 
@@ -35,19 +35,11 @@ _CALM = 1.1  # times the load, which a load that does not change stays below
 _MOST_RISE = 1.5  # of the load, however steep
 
 
-class Grown(NamedTuple):
-    """When replicas last came, or were on their way."""
-
-    replicas: int = 0
-    at_s: float = -inf
-
-
 class ObjectiveMemory(NamedTuple):
     """What the batches so far have told."""
 
-    batches: Calibration = Calibration()
+    batches: LearnedBatches = LearnedBatches()
     rates: tuple[tuple[float, float], ...] = ()  # the latest (moment, tuples/s)
-    grown: Grown = Grown()
 
 
 @operator_policy("objective", has_bounds=True, anticipates=True)
@@ -136,36 +128,19 @@ class ObjectiveFirst:
             before = [one for one in rates if one[0] < seen.at_s]
             recent = [one for one in before if one[0] > seen.at_s - _TREND_S]
             rates = (*max(recent, before[-_LEAST_READINGS:], key=len), (seen.at_s, rate))
-        if not (is_measured(seen.batch_s, finite=True) and is_measured(seen.batch_tuples, finite=True)):
-            return memory._replace(rates=rates)
-        each = self._speed(seen.replicas) / seen.replicas.total
-        shared = seen.batch_replicas if is_measured(seen.batch_replicas, finite=True) else 0.0
-        batch = Batch(seen.batch_tuples, each * (shared or seen.replicas.total), seen.batch_s)
-        tuple_s = shared_s = None
-        if is_measured(seen.service_time_s, finite=True):
-            tuple_s = seen.service_time_s * each  # on a replica of speed 1
-        if is_measured(seen.batch_tasks_s, finite=True):
-            shared_s = seen.batch_tasks_s * each
-        grown = memory.grown
-        if sum(seen.coming or ()) or seen.replicas.total > grown.replicas:
-            grown = Grown(seen.replicas.total, seen.at_s)
-        grown = grown._replace(replicas=seen.replicas.total)
-        disturbed = seen.at_s - grown.at_s <= self._comes_within_s(seen)
-        batches = memory.batches.seen(
-            batch, kept=self.kept, tuple_s=tuple_s, shared_s=shared_s, disturbed=disturbed
-        )
-        return ObjectiveMemory(batches, rates, grown)
+        batches = memory.batches.seen(seen, self.node_types, ready_s=self.ready_s, kept=self.kept)
+        return ObjectiveMemory(batches, rates)
 
     def _growing(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float) -> float:
         """Tuples that will wait in addition by the time that replicas asked for now are at work."""
         model = memory.batches.model()
         if model is None or model.tuple_s == 0:
             return 0.0
-        served = DRAINING * self._speed(seen.replicas) / model.tuple_s
+        served = DRAINING * speed_of(seen.replicas, self.node_types) / model.tuple_s
         return max(rate - served, 0.0) * self._comes_within_s(seen)
 
     def _comes_within_s(self, seen: OperatorObservation) -> float:
-        return seen.ready_s if is_measured(seen.ready_s, finite=True) else self.ready_s
+        return comes_within_s(seen, self.ready_s)
 
     def _expected(self, memory: ObjectiveMemory, seen: OperatorObservation, load: Trend) -> float:
         """The load when replicas asked for after these can be at work, if it goes on rising as it does."""
@@ -183,10 +158,6 @@ class ObjectiveFirst:
     @property
     def _bound_s(self) -> float:
         return (1 - self.margin) * self.max_response_time_s
-
-    def _speed(self, replicas: Replicas) -> float:
-        pairs = zip(replicas.counts, self.node_types, strict=True)
-        return sum(count * one.speedup for count, one in pairs)
 
     def _wanted(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float, backlog: float) -> int:
         """How many replicas, of the type that is added."""

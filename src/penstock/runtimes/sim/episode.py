@@ -16,11 +16,14 @@ from penstock.compiled import Floats, Ints, compiled, compiled_uncached, is_ours
 from penstock.domain.deployment import Replicas
 from penstock.perf.cost import compiled_interval_cost
 from penstock.perf.deployments import Deployments, cost_of, count_of, handle_of
+from penstock.perf.forecast import Forecaster
 from penstock.perf.operator import mean_utilisation, response_time, utilisation
 from penstock.perf.queueing import QueueModel
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.kernel import Seen, is_compiled, step
 from penstock.policy.knowledge import OperatorKnowledge
+
+Foresight = Callable[[Floats], Forecaster]  # of a series of rates
 
 
 class World(NamedTuple):
@@ -193,13 +196,25 @@ def play(
     trail: Trail,
     *,
     slots_before: int = 0,
+    foresight: Foresight | None = None,
 ) -> tuple[int, Any]:
     """Run a policy over these rates from deployment `here`: compiled where its step is, else by the loop.
 
-    Returns the deployment and memory at the end.
+    Returns the deployment and memory at the end. `foresight` adds forecasts to what the loop observes.
     """
     if is_compiled(memory):
         return run(world, memory, rates, here, rng, totals, trail), memory
     from penstock.runtimes.sim.operator import play_by_loop  # no compiled policy needs the loop
 
-    return play_by_loop(world, policy, memory, rates, here, rng, totals, trail, slots_before=slots_before)
+    return play_by_loop(
+        world,
+        policy,
+        memory,
+        rates,
+        here,
+        rng,
+        totals,
+        trail,
+        slots_before=slots_before,
+        foresight=foresight,
+    )

@@ -25,6 +25,7 @@ from penstock.perf.queueing import QueueModel
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.knowledge import OperatorKnowledge
 from penstock.runtimes.sim.episode import (
+    Foresight,
     World,
     decided,
     no_totals,
@@ -100,6 +101,7 @@ def run_application(
     *,
     latency_at_source_rate: bool = False,
     passes_all: bool = False,
+    foresight: Foresight | None = None,
 ) -> ApplicationRun:
     """Run every operator's policy over the rates that reach it.
 
@@ -129,6 +131,7 @@ def run_application(
             managed.rng,
             totals,
             trail,
+            foresight=foresight,
         )
         times[operator.name] = (
             _response_times(world.queue, world.deployments, trail.deployment, source_rates)

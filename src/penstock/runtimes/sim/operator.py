@@ -6,9 +6,10 @@ import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import Floats
+from penstock.control.forecasting import ForecastingMonitor
 from penstock.control.hierarchy import Managers
 from penstock.control.loop import Controller, first_memory, in_place, tick
-from penstock.control.ports import Unwritten
+from penstock.control.ports import Monitor, Unwritten
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
 from penstock.perf.deployments import counts_at, handle_of, replicas_at
@@ -16,9 +17,10 @@ from penstock.perf.operator import utilisation_by_replica
 from penstock.policy.api import OperatorPolicy
 from penstock.policy.application.grant_all import GrantAll
 from penstock.policy.kernel import Seen
-from penstock.runtimes.sim.episode import Slot, Totals, Trail, World, observe, settle
+from penstock.runtimes.sim.episode import Foresight, Slot, Totals, Trail, World, observe, settle
 
 _NAME = "operator"
+SLOT_S = 60.0
 
 
 class SimulatedOperator:
@@ -31,7 +33,7 @@ class SimulatedOperator:
         rates: Floats,
         first_deployment: int,
         *,
-        slot_s: float = 60.0,
+        slot_s: float = SLOT_S,
         slots_before: int = 0,  # that others have played
     ) -> None:
         self._name, self._world, self._rates, self._slot_s = name, world, rates, slot_s
@@ -96,6 +98,7 @@ def play_by_loop(
     trail: Trail,
     *,
     slots_before: int,
+    foresight: Foresight | None = None,
 ) -> tuple[int, Any]:
     """An episode under the loop; returns the deployment and memory at the end."""
     operator = SimulatedOperator(_NAME, world, rates, here, slots_before=slots_before)
@@ -108,8 +111,11 @@ def play_by_loop(
         rngs={**state.rngs, _NAME: rng},
     )
     state = in_place(controller, state)
+    monitor: Monitor = operator
+    if foresight is not None:
+        monitor = ForecastingMonitor(operator, lambda _: foresight(rates), SLOT_S)
     while not operator.finished:
-        _, state = tick(controller, state, operator, Unwritten(), operator)
+        _, state = tick(controller, state, monitor, Unwritten(), operator)
     _account(world, operator, totals, trail)
     return operator.here, state.managers.operators[_NAME]
 

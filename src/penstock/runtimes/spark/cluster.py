@@ -55,6 +55,7 @@ class NodeKind:
     cores: int = 1
     memory_mb: int = 1024
     slots: int = 1_000  # replicas all nodes of this kind can host together
+    watts: float | None = None  # of a replica; None = not known
 
     def __post_init__(self) -> None:
         for what, value in (("speedup", self.speedup), ("cores", self.cores), ("slots", self.slots)):

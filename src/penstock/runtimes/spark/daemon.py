@@ -18,6 +18,7 @@ from penstock.runtimes.spark.zygote import let_fork, serve
 DAEMON = "penstock.runtimes.spark.daemon"
 EXECUTOR_VARIABLE = "PENSTOCK_EXECUTOR"
 MODULES_VARIABLE = "PENSTOCK_MODULES"  # of the application's operators, separated by spaces
+GET_READY = "get_ready"  # a function of theirs that loads what they would load at their first task
 ZYGOTE_VARIABLE = "PENSTOCK_ZYGOTE"  # where one listens
 ZYGOTE = "--zygote"  # be one, and listen at the place named next
 _DRIVER = "driver"  # on a local master
@@ -47,7 +48,9 @@ def _load() -> None:
         import_module(module)
     for module in os.environ.get(MODULES_VARIABLE, "").split():
         with suppress(Exception):  # whatever it raises, it raises again where it is needed
-            import_module(module)
+            loaded = import_module(module)
+            if callable(get_ready := getattr(loaded, GET_READY, None)):
+                get_ready()
     gc.freeze()  # PySpark collects garbage after every task: 50 ms with these libraries, 1 without
 
 

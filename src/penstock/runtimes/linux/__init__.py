@@ -1,0 +1,1 @@
+"""This machine's processor under Linux: its frequency, set and set back, and the energy it uses."""
