@@ -10,9 +10,11 @@ import pytest
 from penstock.bench import plain_python as plain
 from penstock.bench.simulator import plain_twin
 from penstock.compiled import Floats
+from penstock.control.forecasting import ForecastingMonitor
 from penstock.control.hierarchy import Managers
 from penstock.control.journal import Entry
 from penstock.control.loop import Controller, first_memory, tick
+from penstock.control.ports import Monitor
 from penstock.control.safety_settings import UNGUARDED
 from penstock.control.spec import Manager
 from penstock.domain.decision import Decision, Hold, Scale
@@ -30,7 +32,7 @@ from penstock.simulation.play import run, run_all
 from penstock.simulation.presets import FirstReplica
 from penstock.simulation.result import History
 from penstock.simulation.spec import OneOperator, OperatorGraph, Shift, Simulation
-from penstock.simulation.truth import first_deployment
+from penstock.simulation.truth import first_deployment, foresight_of
 
 published = partial(OneOperator, as_published=True)
 
@@ -96,8 +98,12 @@ def test_live_decisions_are_those_of_the_batch(spec: OneOperator, walk: Floats) 
     journal = Pages()
     controller = controller_of(manager, op.node_types)
     memory = first_memory(controller, seed=1)._replace(rngs={"op": policy_rng})
+    foresight = foresight_of(spec)
+    monitor: Monitor = simulated
+    if foresight is not None:
+        monitor = ForecastingMonitor(simulated, lambda _: foresight(rates), 60.0)
     while not simulated.finished:
-        _, memory = tick(controller, memory, simulated, journal, simulated)
+        _, memory = tick(controller, memory, monitor, journal, simulated)
     assert batch.history is not None
     assert [slot.cost for slot in simulated.played] == batch.history.cost.tolist()
     assert len(journal.entries) == rates.size

@@ -100,6 +100,9 @@ operators = st.builds(
     computing=maybe,
     offered_rate=maybe,
     coming=st.none() | st.lists(st.integers(0, 3), max_size=2).map(tuple),
+    held_back=maybe,
+    arrival_scv=maybe,
+    forecast=st.none() | st.lists(number, max_size=3).map(tuple),
 )
 nodes = st.builds(
     NodeObservation,

@@ -300,7 +300,9 @@ def test_after_a_kill_9_the_next_start_restores(root: Path, state: Path) -> None
 def test_it_is_set_back_after_a_signal(root: Path, state: Path, number: signal.Signals) -> None:
     before = contents(intel_pstate(root))
     program = (
-        f"signal.signal({int(signal.SIGINT)}, signal.default_int_handler)\n"  # ignored in the background
+        # As on a terminal: in the background, or under nohup, they are ignored.
+        f"signal.signal({int(signal.SIGINT)}, signal.default_int_handler)\n"
+        f"signal.signal({int(signal.SIGHUP)}, signal.SIG_DFL)\n"
         f"with held:\n    held.set(1.5)\n    os.kill(os.getpid(), {int(number)})\n    time.sleep(30)"
     )
     words = [sys.executable, "-c", _PROGRAM + program, str(root), str(state)]
