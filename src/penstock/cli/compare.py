@@ -51,6 +51,7 @@ def compare(
     ] = None,
     path_slo_ms: options.PathSloOption = None,
     pause_s: options.PauseOption = None,
+    hosts: options.HostsOption = None,
     max_replicas: Annotated[
         int | None,
         typer.Option(
@@ -168,6 +169,7 @@ def compare(
         managed=bool(managing),
         path_slo_ms=path_slo_ms,
         pause_s=pause_s,
+        hosts=hosts,
     )
     by_name = {manager.name: manager for manager in managing}
     specs = [
@@ -199,7 +201,8 @@ def compare(
         f"Trace {inputs.trace.name}, {inputs.trace.rates.size:,} slots; infrastructure {infrastructure}, "
         f"up to {max_replicas} replicas; response time at most {slo_ms:g} ms"
         f"{'; as published' if as_published else ''}"
-        f"{f'; a reconfiguration pauses for {10.0 if pause_s is None else pause_s:g} s' if managing else ''}."
+        f"{f'; a reconfiguration pauses for {10.0 if pause_s is None else pause_s:g} s' if managing else ''}"
+        f"{'' if hosts is None else f'; hosts {hosts} (nodes of every type, slots, ms between them)'}."
     )
     if out is not None:
         page = comparison_page(results, inputs.trace.rates, title="Policies side by side", setting=setting)

@@ -106,3 +106,24 @@ def test_a_bound_that_stands_in_the_way_is_named(run: Run, tmp_path: Path) -> No
     status, _, err = run("plan", "--app", tight, *_FILES[2:])
     assert status == 2
     assert "response time" in err
+
+
+def test_managers_that_plan_are_compared_on_hosts_with_delays(run: Run) -> None:
+    words = ("compare", "--application", "pipeline", "--policies", "threshold-c", "--hosts", "2:3:5")
+    status, out, err = run(
+        *words,
+        "--application-policies",
+        "edrp,redrp",
+        "--max-replicas",
+        "2",
+        "--slots",
+        "30",
+        "--seeds",
+        "1",
+        "--json",
+    )
+    assert status == 0, err
+    assert "edrp" in out
+    assert "redrp" in out
+    status, _, err = run("compare", "--hosts", "2:3:5", "--slots", "30")
+    assert (status, "give --application" in err) == (2, True)
