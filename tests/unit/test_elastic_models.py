@@ -24,7 +24,7 @@ TIMES_S = [0.002, 0.001, 0.004]
 def test_by_hand() -> None:
     """Replica 0: .5 x 2 + .2 x 1 = 1.2 ms of every tuple; replica 1: .3 x 4 = 1.2 ms."""
     assert computation_s([3e6], 1.5).tolist() == pytest.approx([0.002])
-    assert utilisations(TABLE, SHARES, TIMES_S, 500.0).tolist() == pytest.approx([0.6, 0.6])
+    assert utilisations(TABLE, SHARES, TIMES_S, 500.0, 2).tolist() == pytest.approx([0.6, 0.6])
     assert ideal_service_s(TABLE, SHARES, TIMES_S) == pytest.approx(0.0012)
     assert balanced_service_s(SHARES, TIMES_S, 2) == pytest.approx(0.0012)
     assert effective_service_s(0.0012, 500.0) == pytest.approx(0.002)

@@ -146,6 +146,43 @@ def test_observations_say_what_is_expected_and_gaps_do_not_move_the_season() -> 
     assert made[11][:4] == pytest.approx([100.0, 130.0, 180.0, 120.0])
 
 
+@pytest.mark.parametrize("began_s", [0.0, 2.5, 1.7e9 + 2.49])
+def test_rounds_that_are_not_on_time_are_all_heard(began_s: float) -> None:
+    """Wherever an interval begins, and however late each round of it is."""
+    rng = np.random.default_rng(2)
+    times_s = began_s + 5.0 * np.arange(60) + rng.normal(0, 0.02, 60)
+    heard: list[float] = []
+
+    class Listening:
+        def seen(self, value: float) -> "Listening":
+            heard.append(value)
+            return self
+
+        def ahead(self, steps: int) -> tuple[float, ...]:
+            return (-1.0,) * steps  # would be heard, were an interval made up
+
+    rounds: list[tuple[float, float | None]] = [(float(at_s), float(n)) for n, at_s in enumerate(times_s)]
+    monitor = ForecastingMonitor(Told(rounds), lambda _: Listening(), 5.0)
+    for _ in times_s:
+        monitor.observe()
+    assert heard == list(range(60))
+
+
+def test_an_interval_not_measured_moves_the_forecast_on() -> None:
+    told = ForecastingMonitor(
+        Told([(0.0, None), (60.0, 20.0), (120.0, None), (180.0, 40.0)]),
+        lambda _: Oracle(np.array([10.0, 20.0, 30.0, 40.0, 50.0, 60.0])),
+        60.0,
+    )
+    first = [(told.observe().operators[0].forecast or (None,))[0] for _ in range(4)]
+    assert first == [20.0, 30.0, 40.0, 50.0]
+
+
+def test_an_oracle_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="empty"):
+        Oracle(np.array([]))
+
+
 def test_nothing_measured_is_nothing_expected() -> None:
     monitor = ForecastingMonitor(Told([(1.0, None), (2.0, 5.0)]), lambda _: LastValue(), 1.0)
     assert monitor.observe().operators[0].forecast is None

@@ -1,5 +1,7 @@
 """What a run shows, and that the experiments of the paper's strategies show it."""
 
+from math import isnan
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ def test_counts_and_means() -> None:
 
 
 def test_a_run_without_a_change_has_no_amplitude() -> None:
-    assert saso([(3,)] * 4, late=[False] * 4, replicas=[3] * 4, watts=[1] * 4).amplitude == 0.0
+    assert isnan(saso([(3,)] * 4, late=[False] * 4, replicas=[3] * 4, watts=[1] * 4).amplitude)
 
 
 def test_a_day_on_the_market_is_busiest_at_its_ends() -> None:
@@ -47,8 +49,15 @@ def test_a_run_follows_its_load_and_repeats_to_the_last_digit() -> None:
     one, other = played(strategy, WALK, 2), played(strategy, WALK, 2)
     assert np.array_equal(one.trail.replicas, other.trail.replicas)
     assert one.saso == other.saso
-    assert np.corrcoef(one.trail.rate[:-1], one.trail.replicas[1:])[0, 1] > 0.9
     assert one.saso.violations < 0.1 * one.saso.steps
+
+
+def test_throughput_without_a_price_of_changes_is_the_fewest_that_keep_up() -> None:
+    """Eq. 4, 5 and 11: where a forecast is right, the whole number above rate x time."""
+    assumed = Assumed(forecast="oracle")
+    run = played(Strategy("Th-Node", switching=0.0), WALK, 2, assumed)
+    fewest = np.ceil(workload(WALK, 2, assumed) * assumed.ticks / 2e9)
+    assert np.mean(np.abs(run.trail.replicas - fewest) <= 1) > 0.95
 
 
 def test_the_interval_of_a_mean_of_differences() -> None:

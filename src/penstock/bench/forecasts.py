@@ -14,6 +14,7 @@ from penstock.live.record import Interval, late_pct
 from penstock.live.run import LiveRun
 from penstock.live.settings import LiveSettings, controller_for
 from penstock.reconfigure.method import Method
+from penstock.runtimes.spark.cluster import ClusterError
 
 _APPLICATION = "lookups"
 _LOW, _HIGH = 40.0, 160.0  # tuples/s, those of `penstock compare --runtime spark`
@@ -36,7 +37,10 @@ def run_forecasts(*, stage: Callable[[str], None]) -> Iterator[Figure]:
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as work:
             live = _run(Path(work) / "run", forecast)
         later = after_the_first(live.intervals, live.began_s)
-        outside[what] = late_pct(later, live.objective_s) or 0.0
+        late = late_pct(later, live.objective_s)
+        if late is None:
+            raise ClusterError(f"{what}: no response time was measured from the second rise on")
+        outside[what] = late
         yield Figure(
             name=f"{what}: intervals outside {live.objective_s:g} s from the second rise on",
             value=outside[what],

@@ -36,7 +36,7 @@ def reproduce(
 ) -> None:
     """Run the experiments behind the papers' tables and show measured values beside the printed ones.
 
-    All but edrp-tables need the real traces the tables were made with.
+    All but edrp-tables and mpc need the real traces the tables were made with.
     """
     from penstock.papers.claims import Progress, no_traces
     from penstock.papers.reproductions import REPRODUCTIONS

@@ -214,7 +214,7 @@ def run(
         policies=[policy or _usual_policy(application_policy)],
         application_policies=[application_policy],
     )
-    _check_matters(context, above, follows_rates=rates is not None)
+    _check_matters(context, below, above, follows_rates=rates is not None)
     seconds = 60 * minutes if minutes is not None else 240.0
     kinds = node_kinds(nodes)
     controller = controller_for(
@@ -332,9 +332,13 @@ def _conf(given: list[str]) -> dict[str, str]:
     return settings
 
 
-def _check_matters(context: typer.Context, above: "Manager", *, follows_rates: bool) -> None:
+def _check_matters(
+    context: typer.Context, below: "Manager", above: "Manager", *, follows_rates: bool
+) -> None:
     from penstock.policy.registry import Level
 
+    if not below.entry(Level.OPERATOR).traits.plans_ahead:
+        options.check_matters(context, f"under policy '{below.name}', which reads no forecasts", ["forecast"])
     traits = above.entry(Level.APPLICATION).traits
     if traits.decides_itself:
         options.check_matters(context, f"under '{above.name}', which decides for all operators", ["policy"])

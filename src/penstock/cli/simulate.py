@@ -76,6 +76,8 @@ def simulate(
     if above and above[0].entry(Level.APPLICATION).traits.decides_itself:
         where = f"under '{above[0].name}', which decides for all operators"
         options.check_matters(context, where, ["policy"])
+    if not below.entry(Level.OPERATOR).traits.plans_ahead:
+        options.check_matters(context, f"under policy '{below.name}', which reads no forecasts", ["forecast"])
     if history is not None:
         check_can_write(history)
         if trace is not None and history.exists() and trace.exists() and history.samefile(trace):

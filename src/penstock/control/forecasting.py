@@ -55,16 +55,17 @@ class Forecast:
 
 
 def wanted(asked: Forecast | None, operator_policy: Manager) -> Forecast | None:
-    """What was asked for; if nothing was, a policy that plans ahead gets Holt and Winters' forecasts."""
-    if asked is None and operator_policy.entry(Level.OPERATOR).traits.plans_ahead:
-        return Forecast()
-    return None if asked is None or asked.kind == NONE else asked
+    """What was asked for, by a policy that plans ahead; Holt and Winters' if nothing was."""
+    if not operator_policy.entry(Level.OPERATOR).traits.plans_ahead:
+        return None
+    asked = asked or Forecast()
+    return None if asked.kind == NONE else asked
 
 
 def forecast_of(text: str) -> Forecast:
     """As the command line gives it: a kind or, with a season of so many seconds, `holt-winters:86400`."""
-    kind, _, season = text.partition(":")
-    if not season:
+    kind, colon, season = text.partition(":")
+    if not colon:
         return Forecast(kind=kind)
     try:
         return Forecast(kind=kind, season_s=float(season))
@@ -80,16 +81,21 @@ class ForecastingMonitor:
     def __init__(self, monitor: Monitor, of_operator: Callable[[str], Forecaster], interval_s: float) -> None:
         self._monitor, self._of_operator, self._interval_s = monitor, of_operator, interval_s
         self._known: dict[str, Forecaster] = {}
+        self._began_s: float | None = None
         self._until: dict[str, int] = {}  # operator -> the latest interval it knows of
 
     def observe(self) -> ApplicationObservation:
         seen = self._monitor.observe()
-        return seen._replace(operators=tuple(self._with_forecast(one) for one in seen.operators))
+        if self._began_s is None:
+            self._began_s = seen.at_s
+        # From the first observation on, so that no round lies on the border of two intervals. What arrives
+        # is known until now, even where an operator's own time stands still.
+        interval = round((seen.at_s - self._began_s) / self._interval_s)
+        return seen._replace(operators=tuple(self._with_forecast(one, interval) for one in seen.operators))
 
-    def _with_forecast(self, one: OperatorObservation) -> OperatorObservation:
+    def _with_forecast(self, one: OperatorObservation, interval: int) -> OperatorObservation:
         known = self._known.get(one.operator) or self._of_operator(one.operator)
-        interval = round(one.at_s / self._interval_s)
-        last = self._until.get(one.operator, interval - 1)
+        last = self._until.setdefault(one.operator, interval - 1)
         rate = next((r for r in (one.offered_rate, one.arrival_rate) if is_measured(r, finite=True)), None)
         if rate is not None and interval > last:
             for _ in range(interval - last - 1):  # nothing was measured: it went as expected, for all we know
@@ -97,5 +103,6 @@ class ForecastingMonitor:
             known = known.seen(rate)
             self._until[one.operator] = interval
         self._known[one.operator] = known
-        ahead = known.ahead(STEPS)
-        return one._replace(forecast=ahead) if ahead else one
+        unknown = max(interval - self._until[one.operator], 0)
+        ahead = known.ahead(unknown + STEPS)[unknown:]
+        return one._replace(forecast=ahead, forecast_interval_s=self._interval_s) if ahead else one

@@ -22,7 +22,9 @@ class NodeType:
         if not (isfinite(self.price) and self.price >= 0):
             raise InputError(f"node type '{self.name}': price={self.price}; it cannot be negative")
         if self.watts is not None and not (isfinite(self.watts) and self.watts >= 0):
-            raise InputError(f"node type '{self.name}': watts={self.watts}; it cannot be negative")
+            raise InputError(
+                f"node type '{self.name}': watts={self.watts}; it must be finite and not negative"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,7 @@ class OperatorObservation(NamedTuple):
     arrival_scv: float | None = None  # squared coefficient of variation of the time between arrivals
     # Tuples/s expected to arrive in each of the next intervals, where a forecaster is at work.
     forecast: tuple[float, ...] | None = None
+    forecast_interval_s: float | None = None  # how long each of these is
 
 
 class ApplicationObservation(NamedTuple):

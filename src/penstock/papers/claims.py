@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from penstock.compiled import Floats, frozen_floats
@@ -28,16 +29,18 @@ class Claim:
         if self.tolerance is None:
             return None
         if self.printed.startswith("<"):
-            return self.measured < float(self.printed[1:])
+            return bool(self.measured < float(self.printed[1:]))
         if self.printed.startswith(">="):
-            return self.measured >= float(self.printed[2:])
+            return bool(self.measured >= float(self.printed[2:]))
         if self.tolerance == 0:
             return self.shown == self.printed
         expected = float(self.printed)
-        return abs(self.measured - expected) <= self.tolerance * abs(expected)
+        return bool(abs(self.measured - expected) <= self.tolerance * abs(expected))
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "holds": self.holds}
+        # JSON has no infinity: an interval that could not be told ends nowhere.
+        measured = self.measured if isfinite(self.measured) else None
+        return {**asdict(self), "measured": measured, "holds": self.holds}
 
 
 def shown_like(printed: str, measured: float) -> str:

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock.compiled import Floats
+from penstock.compiled import Floats, Ints
 from penstock.data.walks import random_walk, trading_day
 from penstock.domain.decision import Scale
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
 from penstock.perf.deployments import Deployments, deployments
+from penstock.perf.elastic import computation_s, utilisations
 from penstock.perf.forecast import Forecaster, HoltWinters, LastValue, Oracle
 from penstock.perf.power import PowerTable, sandy_bridge
 from penstock.perf.queueing import g_g_1
@@ -48,6 +49,9 @@ class Assumed:
     threshold_s: dict[str, float] = field(default_factory=lambda: {WALK: 1.5e-3, DAY: 7e-3})  # theta_lat
     volts_at_lowest: float = 0.8
     forecast: str = "holt-winters"
+    # None: what costs least for the first second's load, were changes free. A short horizon may never leave
+    # the place where it starts.
+    first_replicas: int | None = None
     walk_step: float = 0.05  # of the range, from one second to the next
 
     @property
@@ -129,7 +133,6 @@ class _Run:
         self.shares = self.rng.permutation(shares / shares.sum())
         spread = assumed.keys_cv
         self.work = self.rng.gamma(1 / spread**2, spread**2, KEYS) * assumed.ticks
-        self.table = balanced(self.shares * self.work, MOST)
         self.rebalancer = Rebalancer()
 
     @cached_property
@@ -144,9 +147,8 @@ class _Run:
             for one in ghz
         )
 
-    def policy(self) -> OperatorPolicy[Any]:
+    def policy(self, strategy: Strategy) -> OperatorPolicy[Any]:
         space: Deployments = deployments(self.node_types, MOST)
-        strategy = self.strategy
         if strategy.kind == "rule-based":
             return RuleBased(node_types=self.node_types, deployments=space, high=strategy.high, low=0.8)
         if strategy.kind == "spl":
@@ -177,12 +179,13 @@ class _Run:
         return LastValue() if self.assumed.forecast == "last" else HoltWinters()
 
     def run(self) -> Outcome:
-        policy = self.policy()
+        policy = self.policy(self.strategy)
         memory = policy.initial()
         forecaster = self.forecaster()
-        count, kind = MOST, 0  # everything at full speed, until the first measurements
+        count, kind = self._first()
+        table = balanced(self.shares * self.work, count)
         operator = ElasticOperator(
-            keys=KEYS, replicas=count, max_replicas=MOST, frequency_ghz=FASTEST_GHZ, table=self.table
+            keys=KEYS, replicas=count, max_replicas=MOST, frequency_ghz=self._ghz(kind), table=table
         )
         steps: list[tuple[float, float, Measured]] = []
         every = self.strategy.every
@@ -196,7 +199,7 @@ class _Run:
             if len(window) < every:
                 continue
             places.append((count, len(self.node_types) - 1 - kind))
-            seen = self._seen(window, step, count, kind)
+            seen = self._seen(window, operator.table, step, count, kind)
             window = []
             assert seen.arrival_rate is not None
             forecaster = forecaster.seen(seen.arrival_rate)
@@ -207,12 +210,31 @@ class _Run:
                 kind = int(np.argmax(decision.target.counts))
                 count = decision.target.total
             loads = measured.arrived_of_keys * self.work / max(measured.arrived, 1)
-            table = self.rebalancer.table(operator.table, loads, replicas=count, before=before)
+            another = self.rebalancer.table(operator.table, loads, replicas=count, before=before)
             operator.reconfigure(
-                operator.now_s, replicas=count, table=table if table is not None else operator.table,
+                operator.now_s, replicas=count, table=operator.table if another is None else another,
                 frequency_ghz=self._ghz(kind),
             )  # fmt: skip
         return Outcome(self._saso(steps, places), self._trail(steps))
+
+    def _first(self) -> tuple[int, int]:
+        """Replicas and type to start with."""
+        if self.assumed.first_replicas is not None:
+            return self.assumed.first_replicas, 0
+        of = self.strategy._replace(kind="mpc", switching=0.0, horizon=1)
+        served_s = self.assumed.ticks / (FASTEST_GHZ * 1e9)
+        seen = OperatorObservation(
+            operator="algo-trader",
+            at_s=0.0,
+            replicas=Replicas((MOST, *[0] * (len(self.node_types) - 1))),
+            arrival_rate=float(self.rates[0]),
+            response_time_s=served_s,
+            utilisation=float(self.rates[0]) * served_s / MOST,
+        )
+        policy = self.policy(of)
+        decision, _ = policy.decide(policy.initial(), seen, self.rng)
+        target = decision.target if isinstance(decision, Scale) else seen.replicas
+        return target.total, int(np.argmax(target.counts))
 
     def _second(self, operator: ElasticOperator, step: int, rate: float) -> Measured:
         number = int(self.rng.poisson(rate * STEP_S))
@@ -225,10 +247,12 @@ class _Run:
     def _ghz(self, kind: int) -> float:
         return round(self.node_types[kind].speedup * FASTEST_GHZ, 6)
 
-    def _seen(self, window: list[Measured], step: int, count: int, kind: int) -> OperatorObservation:
+    def _seen(
+        self, window: list[Measured], table: Ints, step: int, count: int, kind: int
+    ) -> OperatorObservation:
         """What the manager measures over a control step."""
         last, seconds = window[-1], len(window) * STEP_S
-        arrived, done = sum(one.arrived for one in window), sum(one.delivered for one in window)
+        arrived = sum(one.arrived for one in window)
 
         def mean(values: list[float | None]) -> float | None:
             known = [
@@ -239,20 +263,21 @@ class _Run:
 
         latency_s = mean([one.mean_latency_s for one in window])
         service_s = mean([one.mean_service_s for one in window])
-        busy = np.mean([one.busy_share[:count] for one in window], axis=0)
         scv = None
         if last.mean_interarrival_s and last.std_interarrival_s is not None:
             scv = (last.std_interarrival_s / last.mean_interarrival_s) ** 2
-        served_s = service_s or self.assumed.ticks / (self._ghz(kind) * 1e9)
-        load = arrived / seconds * served_s / count  # rho of sec. 3.2: above one where it cannot keep up
+        # rho of sec. 3.2, by keys: above one where a replica cannot keep up.
+        of_keys = sum((one.arrived_of_keys for one in window), np.zeros(KEYS, np.int64))
+        times_s = computation_s(self.work, self._ghz(kind))
+        loads = utilisations(table, of_keys / max(arrived, 1), times_s, arrived / seconds, count)
         return OperatorObservation(
             operator="algo-trader",
             at_s=(step + 1) * STEP_S,
             replicas=Replicas(tuple(count if one == kind else 0 for one in range(len(self.node_types)))),
             arrival_rate=arrived / seconds,
             response_time_s=latency_s if latency_s is not None else np.inf,
-            utilisation=max(float(busy.max()), load) if done else load,
-            utilisation_by_replica=(load,) * count,
+            utilisation=float(loads.max()),
+            utilisation_by_replica=tuple(loads.tolist()),
             service_time_s=service_s,
             service_variance_s2=None if last.std_service_s is None else last.std_service_s**2,
             arrival_scv=scv,

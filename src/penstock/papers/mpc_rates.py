@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from penstock.apps.algo_trader.regression import estimate_windows
-from penstock.compiled import Floats, Ints, compiled
+from penstock.compiled import Floats, Ints, compiled_allocating
 from penstock.papers.claims import Chart, Claim, Findings, Progress, Series
 from penstock.perf.routing import balanced
 from penstock.runtimes.sim.elastic.operator import ElasticOperator
@@ -61,9 +61,7 @@ def reproduce(ticks: float, progress: Progress) -> Findings:
                 x_title="",
                 y_title="quotes/s",
                 series=[
-                    Series(
-                        name="one replica", x=[f"{keys:,} keys" for keys in NUMBERS_OF_KEYS], y=by_keys
-                    )
+                    Series(name="one replica", x=[f"{keys:,} keys" for keys in NUMBERS_OF_KEYS], y=by_keys)
                 ],
                 bars=True,
             ),
@@ -77,8 +75,12 @@ def highest_rate(replicas: int, ticks: float) -> float:
     capacity = replicas * GHZ * 1e9 / ticks
     offered = int(2.6 * capacity)
     operator = ElasticOperator(
-        keys=KEYS, replicas=replicas, max_replicas=MOST, frequency_ghz=GHZ, table=balanced(np.ones(KEYS), replicas)
-    )  # fmt: skip
+        keys=KEYS,
+        replicas=replicas,
+        max_replicas=MOST,
+        frequency_ghz=GHZ,
+        table=balanced(np.ones(KEYS), replicas),
+    )
     arrivals_s = np.sort(rng.uniform(0.0, 2.0, offered))
     keys = rng.integers(0, KEYS, offered)
     work = rng.gamma(4.0, ticks / 4.0, offered)
@@ -113,7 +115,7 @@ def rate_of_one_replica(keys: int) -> float:
     return _QUOTES / best_s
 
 
-@compiled
+@compiled_allocating
 def work_off(
     interval: Ints,
     price: Floats,

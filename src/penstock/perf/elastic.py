@@ -20,17 +20,16 @@ def computation_s(ticks: npt.ArrayLike, ghz: float) -> Floats:
     return _checked("ticks", ticks) / (ghz * _GHZ)
 
 
-def utilisations(table: Ints, shares: npt.ArrayLike, times_s: npt.ArrayLike, rate: float) -> Floats:
+def utilisations(
+    table: Ints, shares: npt.ArrayLike, times_s: npt.ArrayLike, rate: float, replicas: int
+) -> Floats:
     """Of every replica: its mean computation time over its mean time between arrivals (eq. 2)."""
-    work_s = _work_s(table, shares, times_s)
-    if not 0 <= rate < np.inf:
-        raise InputError(f"rate {rate}; it must be finite and not negative")
-    return rate * work_s
+    return _checked_rate(rate) * _work_s(table, shares, times_s, replicas)
 
 
 def ideal_service_s(table: Ints, shares: npt.ArrayLike, times_s: npt.ArrayLike) -> float:
     """Eq. 3: between two results if there is always something to do, by the busiest replica."""
-    return float(_work_s(table, shares, times_s).max())
+    return float(_work_s(table, shares, times_s, 1 + int(table.max(initial=0))).max())
 
 
 def balanced_service_s(shares: npt.ArrayLike, times_s: npt.ArrayLike, replicas: int) -> float:
@@ -42,15 +41,23 @@ def balanced_service_s(shares: npt.ArrayLike, times_s: npt.ArrayLike, replicas: 
 
 def effective_service_s(ideal_s: float, rate: float) -> float:
     """Eq. 4: between two results; no less than between two arrivals."""
-    return max(ideal_s, 1 / rate if rate > 0 else np.inf)
+    return max(ideal_s, 1 / rate if _checked_rate(rate) > 0 else np.inf)
 
 
-def _work_s(table: Ints, shares: npt.ArrayLike, times_s: npt.ArrayLike) -> Floats:
+def _work_s(table: Ints, shares: npt.ArrayLike, times_s: npt.ArrayLike, replicas: int) -> Floats:
     """Of every replica, per tuple of the whole stream: its tuples' share times what one of them takes."""
-    each = _checked("shares", shares) * _checked("times", times_s)
-    if each.shape != table.shape:
-        raise InputError(f"{each.size} keys and a table of {table.size}")
-    return np.bincount(table, weights=each).astype(np.float64)
+    share, time_s = _checked("shares", shares), _checked("times", times_s)
+    if not share.shape == time_s.shape == table.shape:
+        raise InputError(f"{share.size} shares, {time_s.size} times and a table of {table.size} keys")
+    if table.min() < 0 or table.max() >= replicas:
+        raise InputError(f"table: replicas {table.min()} to {table.max()}, where {replicas} run")
+    return np.bincount(table, weights=share * time_s, minlength=replicas).astype(np.float64)
+
+
+def _checked_rate(rate: float) -> float:
+    if not 0 <= rate < np.inf:
+        raise InputError(f"rate {rate}; it must be finite and not negative")
+    return rate
 
 
 def _checked(what: str, values: npt.ArrayLike) -> Floats:

@@ -8,7 +8,7 @@ from then on
     trend  = beta * (level - level before) + (1 - beta) * trend
     season = gamma * (x - level) + (1 - gamma) * season
 
-(Winters 1960 as Hyndman and Athanasopoulos write it, sec. 8.3.) A forecast is never negative: it is of rates.
+(Winters 1960). A forecast is never negative: it is of rates.
 """
 
 from dataclasses import dataclass
@@ -119,6 +119,10 @@ class Oracle:
 
     series: Floats
     count: int = 0
+
+    def __post_init__(self) -> None:
+        if self.series.size == 0:
+            raise InputError("forecast 'oracle': an empty series")
 
     def seen(self, value: float) -> "Oracle":
         return Oracle(self.series, self.count + 1)

@@ -182,7 +182,8 @@ def corrected(model: QueueModel, *, rate: float, measured_wait_s: float, speed: 
     predicted = waiting_time(plain, rate, speed)
     if model.curve_rate.size > 0 or not (0 < predicted < np.inf and 0 <= measured_wait_s < np.inf):
         return model  # nothing was queueing, or the queue was saturated: no ratio to take
-    return plain._replace(correction=float(measured_wait_s / predicted))
+    ratio = float(measured_wait_s / predicted)
+    return plain._replace(correction=ratio) if ratio < np.inf else model
 
 
 @compiled

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import dist
+from math import dist, nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +13,7 @@ class Saso:
     steps: int
     reconfigurations: int  # stability: steps that began with another configuration
     violations: int  # accuracy: steps outside the objective
-    amplitude: float  # settling time: Euclidean distance of a change, the mean of those there were
+    amplitude: float  # settling time: mean Euclidean distance of changes; not a number where none were
     replicas: float  # overshoot: mean
     watts: float  # mean
 
@@ -32,7 +32,7 @@ def saso(
         steps=steps,
         reconfigurations=len(changes),
         violations=sum(late),
-        amplitude=sum(changes) / len(changes) if changes else 0.0,
+        amplitude=sum(changes) / len(changes) if changes else nan,
         replicas=sum(replicas) / steps if steps else 0.0,
         watts=sum(watts) / steps if steps else 0.0,
     )

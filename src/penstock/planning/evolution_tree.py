@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.compiled import Floats, Ints, compiled_allocating
-from penstock.planning.horizon import squared_distance
+from penstock.planning.horizon import check, squared_distance
 
 
 class Explored(NamedTuple):
@@ -20,6 +20,7 @@ class Explored(NamedTuple):
 
 def explore(costs: Floats, shape: tuple[int, ...], here: int, switching: float, *, prune: bool) -> Explored:
     """Depth first, configurations in their order."""
+    check(costs, shape, here, switching)
     place, value, states = _explore(costs, np.array(shape, np.int64), here, float(switching), prune)
     return Explored(int(place), float(value), int(states))
 

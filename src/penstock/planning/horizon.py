@@ -6,6 +6,7 @@ since a squared Euclidean distance is a sum over dimensions, one dimension at a 
 frequencies a step takes N * F * (N + F) sums, where the paper's tree has (N * F) branches at every node.
 """
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -28,19 +29,25 @@ def best_move(costs: Floats, shape: tuple[int, ...], here: int, switching: float
     this shape, in C order, and those that cannot be cost infinity. Of equals, the one nearest to `here`,
     then the first.
     """
+    check(costs, shape, here, switching)
     sizes = np.array(shape, np.int64)
+    place, value = _best_move(np.ascontiguousarray(costs, np.float64), sizes, int(here), float(switching))
+    return Move(int(place), float(value))
+
+
+def check(costs: Floats, shape: tuple[int, ...], here: int, switching: float) -> None:
+    """Raise an error where these make no problem."""
+    count = prod(shape)
     if costs.ndim != 2 or costs.shape[0] < 1:
         raise InputError("horizon: at least one step is needed")
-    if costs.shape[1] != int(sizes.prod()):
-        raise InputError(f"horizon: {costs.shape[1]} costs for a grid of {int(sizes.prod())} configurations")
+    if costs.shape[1] != count:
+        raise InputError(f"horizon: {costs.shape[1]} costs for a grid of {count} configurations")
     if not 0 <= here < costs.shape[1]:
         raise InputError(f"horizon: configuration {here} is not one of {costs.shape[1]}")
     if np.isnan(costs).any() or (costs == -np.inf).any():
         raise InputError("horizon: a cost is not a number")
     if not 0 <= switching < np.inf:
         raise InputError(f"horizon: switching cost {switching}; it must be finite and not negative")
-    place, value = _best_move(np.ascontiguousarray(costs, np.float64), sizes, int(here), float(switching))
-    return Move(int(place), float(value))
 
 
 @compiled_allocating

@@ -93,6 +93,7 @@ operators = st.builds(
     utilisation_by_replica=st.none() | st.lists(number, max_size=3).map(tuple),
     batch_s=maybe,
     batch_tuples=maybe,
+    batch_tasks_s=maybe,
     batch_replicas=maybe,
     trigger_s=maybe,
     useful_replicas=st.none() | st.integers(1, 9),
@@ -103,6 +104,7 @@ operators = st.builds(
     held_back=maybe,
     arrival_scv=maybe,
     forecast=st.none() | st.lists(number, max_size=3).map(tuple),
+    forecast_interval_s=maybe,
 )
 nodes = st.builds(
     NodeObservation,

@@ -49,13 +49,13 @@ def test_rules_in_the_wrong_order_are_refused() -> None:
         replace(RULES, low=0.95)
 
 
-def follow(rates: list[float], capacity: float = 50.0, replicas: int = 1) -> list[int]:
+def follow(rates: list[float], capacity: float = 50.0, replicas: int = 1, spl: Spl = SPL) -> list[int]:
     """An operator whose replicas pass `capacity` tuples/s each, and hold back what is beyond."""
-    memory, made = SPL.initial(), []
+    memory, made = spl.initial(), []
     for rate in rates:
         load = rate / (replicas * capacity)
         held = max(1 - 1 / load, 0.0) if load > 0 else 0.0
-        decision, memory = SPL.decide(memory, seen(replicas, load, rate, held_back=held), RNG)
+        decision, memory = spl.decide(memory, seen(replicas, load, rate, held_back=held), RNG)
         replicas += change(decision, replicas)
         made.append(replicas)
     return made
@@ -66,6 +66,12 @@ def test_spl_grows_until_it_is_not_congested_and_stays_there() -> None:
     made = follow([180.0] * 12)
     assert made[:3] == [2, 3, 4]
     assert made[3:] == [4] * 9
+
+
+def test_spl_also_grows_where_one_more_is_a_small_share() -> None:
+    """The tenth replica brings a ninth more, which is all that it can."""
+    made = follow([570.0] * 20, spl=Spl(node_types=CORE, deployments=deployments(CORE, 12)))
+    assert made[-1] == 11  # of which a tenth is held back: not yet congested
 
 
 def test_spl_forgets_when_the_load_changes() -> None:

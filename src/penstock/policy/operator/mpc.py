@@ -8,14 +8,16 @@ the frequency of its cores. A step costs (eq. 10)
     beta n price, or watts     what runs (eq. 13, 14; one replica of the first type counts as 1), and
     gamma |u - u before|^2     what changes (eq. 15; types count by their place, slowest first).
 
-Rates are those forecast, where a forecaster is at work, else the last one. R is Kingman's (eq. 6 to 8),
-fitted to the last waiting time measured; on a micro-batch engine it is that of its batches, learned as they
-end. Where every configuration is overloaded, the largest is chosen, for which the paper has no rule.
+Rates are those forecast, where a forecaster is at work, else the last one. Where a replica takes several
+steps to come, every step has to do for the highest rate until then: asking for more takes that long, going
+without is done at once. R is Kingman's (eq. 6 to 8), fitted to the last waiting time measured; on a
+micro-batch engine it is that of its batches, learned as they end. In a step that overloads every
+configuration only the largest will do, for which the paper has no rule.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
+from math import ceil, inf
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -32,31 +34,21 @@ from penstock.perf.micro_batch import MicroBatches, settled_response_s
 from penstock.perf.queueing import QueueModel, corrected, g_g_1, waiting_time
 from penstock.planning.horizon import best_move
 from penstock.policy.kernel import is_measured, unmeasured
-from penstock.policy.operator.learned_batches import LearnedBatches, speed_of
+from penstock.policy.operator.learned_batches import LearnedBatches, comes_within_s, speed_of
 from penstock.policy.parameters import Param, check_parameters
 from penstock.policy.registry import operator_policy
 
 _LATENCY, _THROUGHPUT = "latency", "throughput"
 _PRICE, _POWER = "price", "power"
 _MS = 1000.0
-
-
-class Expected(NamedTuple):
-    """What the waiting time of the step to come was predicted from."""
-
-    service_time_s: float  # at speed 1
-    arrival_scv: float
-    service_scv: float
-    rate: float  # tuples/s
-    speed: float  # of all replicas
+_MOST_RATIO = 10.0  # what little waits in an idle operator tells nothing of a busy one
 
 
 class MpcMemory(NamedTuple):
     """What measurements have told about the model."""
 
     batches: LearnedBatches = LearnedBatches()
-    expected: Expected | None = None
-    ratios: tuple[float, ...] = ()  # measured over predicted waiting times, the latest
+    ratios: tuple[float, ...] = ()  # measured waiting times over the model's, the latest
 
 
 @operator_policy("mpc", has_bounds=True, anticipates=True, plans_ahead=True)
@@ -72,7 +64,7 @@ class ModelPredictive:
     max_response_time_s: float
     qos: Annotated[str, Param("what is paid for: latency (eq. 12) or throughput (eq. 11)")] = _LATENCY
     resources: Annotated[str, Param("what replicas cost: their price or their power")] = _PRICE
-    horizon: Annotated[int, Param("steps that are planned", at_least=1)] = 2
+    horizon: Annotated[int, Param("steps that are planned", at_least=1, at_most=1000)] = 2
     alpha: Annotated[float, Param("weight of quality", above=0)] = 3.0
     beta: Annotated[float, Param("weight of a replica of the first type", above=0)] = 0.5
     gamma: Annotated[float, Param("weight of a change, squared", at_least=0)] = 0.4
@@ -119,27 +111,15 @@ class ModelPredictive:
             most = self.deployments.max_replicas
             return Hold(f"{here} replicas run, more than the {most} it knows about"), memory
         memory = self._learned(memory, seen)
-        rates = self._rates(seen, rate)
-        queue = self._queue(memory, seen)
+        rates = self._rates(memory, seen, rate)
         now = self._place_of(there)
         batches = memory.batches.model(trigger_s=seen.trigger_s or 0.0)
-        costs, times_s = self._costs(rates, queue, batches)
+        costs, times_s = self._costs(rates, self._queue(memory, seen), batches)
+        overloaded = costs.min(axis=1) == inf
+        costs[overloaded, -1] = 0.0
         move = best_move(costs, (self.deployments.max_replicas, len(self.node_types)), now, self.gamma)
-        place = move.place
-        if move.value == inf:
-            place = costs.shape[1] - 1
-        count, kind = self._count_and_type(place)
-        memory = memory._replace(
-            expected=Expected(
-                queue.service_time_s,
-                queue.arrival_scv,
-                queue.service_scv,
-                float(rates[0]) / self.full,
-                count * self.node_types[kind].speedup,
-            )
-        )
-        why = self._why(rates, times_s[0, place], overloaded=move.value == inf)
-        target = self._target(there, place, now)
+        why = self._why(rates, times_s[0, move.place], overloaded=bool(overloaded[0]))
+        target = self._target(there, move.place, now)
         if target == there:
             return Hold(f"{here} replicas: {why}"), memory
         apart = abs(target.total - here) / max(here, 1)
@@ -149,25 +129,40 @@ class ModelPredictive:
         known = (seen.offered_rate, seen.arrival_rate)
         return next((rate for rate in known if is_measured(rate, finite=True)), None)
 
-    def _rates(self, seen: OperatorObservation, rate: float) -> Floats:
+    def _rates(self, memory: MpcMemory, seen: OperatorObservation, rate: float) -> Floats:
         """Of every step of the horizon; beyond a forecast, its last value. A backlog is load, too."""
         ahead = [one for one in seen.forecast or () if is_measured(one, finite=True)] or [rate]
-        ahead = [*ahead, *[ahead[-1]] * self.horizon][: self.horizon]
+        until = self._steps_to_come(memory, seen)
+        ahead = [*ahead, *[ahead[-1]] * (until + self.horizon)]
+        ahead = [max(ahead[step : step + until + 1]) for step in range(self.horizon)]
         waiting = seen.backlog if is_measured(seen.backlog, finite=True) else 0.0
         # Tuples that stay no longer than they may are no backlog (Little's law).
         excess = max(waiting - rate * self.max_response_time_s, 0.0)
         return np.array(ahead) + excess / max(self.drain_s, self.max_response_time_s)
 
+    def _steps_to_come(self, memory: MpcMemory, seen: OperatorObservation) -> int:
+        """Steps of the forecast until a replica asked for now is at work; 0 where it is there at once."""
+        if seen.forecast_interval_s is None:
+            return 0
+        known = is_measured(seen.ready_s, finite=True) or memory.batches.model() is not None
+        within_s = comes_within_s(seen, self.ready_s) if known else 0.0
+        return ceil(within_s / seen.forecast_interval_s)
+
     def _learned(self, memory: MpcMemory, seen: OperatorObservation) -> MpcMemory:
+        """Eq. 8 at what was measured, not at what was forecast: a surprise is no error of the model."""
         batches = memory.batches.seen(seen, self.node_types, ready_s=self.ready_s)
-        ratios, then, time_s = memory.ratios, memory.expected, seen.response_time_s
-        if self.ratios and then is not None and is_measured(time_s, finite=True):
-            wait_s = max(time_s - self._service_s(seen), 0.0)
-            plain = g_g_1(then.service_time_s, then.arrival_scv, then.service_scv, correction=0.0)
-            fitted = corrected(plain, rate=then.rate, measured_wait_s=wait_s, speed=then.speed)
+        ratios, rate, time_s = memory.ratios, seen.arrival_rate, seen.response_time_s
+        if self.ratios and is_measured(rate, finite=True) and is_measured(time_s, finite=True):
+            plain = self._queue(MpcMemory(), seen)._replace(correction=0.0)
+            fitted = corrected(
+                plain,
+                rate=rate / self.full,
+                measured_wait_s=max(time_s - self._service_s(seen), 0.0),
+                speed=speed_of(seen.replicas, self.node_types),
+            )
             if fitted is not plain:  # something was queueing, and could
-                ratios = (*ratios, fitted.correction)[-self.ratios :]
-        return MpcMemory(batches, then, ratios)
+                ratios = (*ratios, min(fitted.correction, _MOST_RATIO))[-self.ratios :]
+        return MpcMemory(batches, ratios)
 
     def _service_s(self, seen: OperatorObservation) -> float:
         """Of a tuple, where it ran."""
@@ -227,9 +222,11 @@ class ModelPredictive:
             # Eq. 4 and 5: whatever comes, or what the replicas manage.
             speed = counts * np.tile(self._speeds, most)
             each_s = batches.tuple_s if batches is not None else queue.service_time_s
+            served_s = each_s / speed
+            # Where less arrives than anything could take, all are alike: it does not matter how much less.
             with np.errstate(divide="ignore"):
-                between_s = np.where(rates > 0, 1 / rates, 0.0)[:, None]
-            quality = self.alpha * _MS * np.maximum(between_s, each_s / speed)
+                between_s = np.minimum(1 / rates, served_s.max())[:, None]
+            quality = self.alpha * _MS * np.maximum(between_s, served_s)
         return quality + resources, times_s
 
     def _place_of(self, replicas: Replicas) -> int:

@@ -62,17 +62,21 @@ class Spl:
         memory = self._noted(memory, now, congested, through)
         state = "congested" if congested else "not congested"
         fewer = memory.through[now - 2] if now > 1 else None
-        if congested and fewer is not None and through <= fewer / self.sensitivity:
+        if congested and fewer is not None and not self._helps(fewer, through, now - 1):
             # It is held back by something else: the last replica did not help.
             return self._one_fewer(seen, f"-1: {state}, and no more than with one fewer"), memory
         if congested and now < most:
             more = memory.through[now]
-            if more is None or more > through / self.sensitivity:
+            if more is None or self._helps(through, more, now):
                 target = seen.replicas.changed(0, +1)
                 return Scale(target=target, score=1.0, reason=f"+1: {state} at {through:.0f} t/s"), memory
         elif not congested and now > 1 and memory.congested[now - 2] is not True:
             return self._one_fewer(seen, f"-1: {state} at {through:.0f} t/s"), memory
         return Hold(f"{now} replicas: {state} at {through:.0f} t/s"), memory
+
+    def _helps(self, before: float, after: float, replicas: int) -> bool:
+        """Whether one more than so many replicas brings something of what each of them gets through."""
+        return after > before + (1 - self.sensitivity) * before / replicas
 
     def _one_fewer(self, seen: OperatorObservation, why: str) -> Scale:
         kind = max(range(len(self.node_types)), key=lambda index: seen.replicas.counts[index])
