@@ -17,8 +17,9 @@ from penstock.reconfigure.method import Method
 from penstock.runtimes.spark.cluster import ClusterError
 
 _APPLICATION = "lookups"
-_LOW, _HIGH = 40.0, 160.0  # tuples/s, those of `penstock compare --runtime spark`
-_MOST_REPLICAS = 6
+# The load of `penstock compare --runtime spark`, three times.
+_SHAPE, _LOW, _HIGH = "ramp", 25.0, 200.0  # tuples/s
+_MOST_REPLICAS = 8
 _TIMES, _SEASON_S = 3, 100.0
 _SECONDS = _TIMES * _SEASON_S
 _WAYS = {
@@ -67,7 +68,7 @@ def _run(out: Path, forecast: Forecast) -> LiveRun:
         protocol=Method.LIVE,
     )
     settings = LiveSettings(out=out, minutes=_SECONDS / 60, forecast=forecast)
-    feeder = entry.feeder(Load(low=_LOW, high=_HIGH, shape="step", seconds=_SECONDS, times=_TIMES))
+    feeder = entry.feeder(Load(low=_LOW, high=_HIGH, shape=_SHAPE, seconds=_SECONDS, times=_TIMES))
     live = LiveRun(app, controller_for(app, policy="mpc"), settings, feeder)
     live.run()
     return live
