@@ -1,0 +1,137 @@
+"""How a load moves from one interval to the next, learned without knowing how high it will go.
+
+Rates fall into levels of equal width. A load above the highest level makes all of them twice as wide,
+and two neighbours become one; one that stays low for long makes them half as wide, and begins anew.
+How often which level followed which is counted, old counts fading as new ones come. Where little has
+been counted, the load is taken to move as it did at neighbouring levels, and before anything is known
+about the rest, to stay near where it is.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.compiled import Floats, Ints, compiled
+
+LEVELS = 64
+_FIRST = LEVELS // 4  # level of the first rate ever seen
+_LOW = LEVELS // 16  # a load that stays below this one is looked at more closely
+_FADES = 0.9999  # per interval, of the highest rate: after 20,000 intervals an eighth is left
+_NEIGHBOUR = 3.0  # levels over which what is known of one says a third of it about another
+_REACH = 12  # levels, beyond which one says nothing about another
+_BORROWED = 8.0  # counts that what neighbours did is worth
+_GUESSED = 2.0  # counts that "near where it is" is worth
+_NEGLIGIBLE = 1e-7
+
+
+class LoadMoves(NamedTuple):
+    """Counts of what followed what, and the levels they are of."""
+
+    width: Floats  # [tuples/s of a level; 0 before the first load]
+    highest: Floats  # [rate, slowly forgotten]
+    last: Ints  # [level of the latest interval, or -1]
+    counts: Floats  # level x following level
+    memory: float  # counts of a level from which on the older half is forgotten
+
+
+def load_moves(*, memory: float) -> LoadMoves:
+    return LoadMoves(
+        np.zeros(1), np.zeros(1), np.full(1, -1, dtype=np.int64), np.zeros((LEVELS, LEVELS)), float(memory)
+    )
+
+
+@compiled
+def too_high(me: LoadMoves, rate: float) -> bool:
+    """Whether levels have to become wider before they can hold this rate."""
+    return me.width[0] > 0 and rate >= LEVELS * me.width[0]
+
+
+@compiled
+def widen(me: LoadMoves) -> None:
+    """Two levels become one; what was counted stays."""
+    half = LEVELS // 2
+    me.width[0] *= 2.0
+    me.last[0] = me.last[0] // 2 if me.last[0] >= 0 else -1
+    for level in range(half):
+        for following in range(half):
+            me.counts[level, following] = (
+                me.counts[2 * level, 2 * following]
+                + me.counts[2 * level, 2 * following + 1]
+                + me.counts[2 * level + 1, 2 * following]
+                + me.counts[2 * level + 1, 2 * following + 1]
+            )
+    for level in range(LEVELS):
+        for following in range(LEVELS):
+            if level >= half or following >= half:
+                me.counts[level, following] = 0.0
+
+
+@compiled
+def too_low(me: LoadMoves) -> bool:
+    """Whether the load has been so low for so long that its levels tell little apart."""
+    return 0 < me.highest[0] < _LOW * me.width[0]
+
+
+@compiled
+def narrow(me: LoadMoves) -> None:
+    """Levels half as wide. What was counted cannot be split, so counting begins anew."""
+    me.width[0] /= 2.0
+    me.last[0] = -1
+    for level in range(LEVELS):
+        for following in range(LEVELS):
+            me.counts[level, following] = 0.0
+
+
+@compiled
+def learn_rate(me: LoadMoves, rate: float) -> int:
+    """The level of this interval, counted as what followed the one before; -1 before the first load."""
+    me.highest[0] = max(rate, _FADES * me.highest[0])
+    if me.width[0] == 0.0:
+        if rate <= 0.0:
+            return -1
+        me.width[0] = rate / _FIRST
+    level = level_of_rate(me, rate)
+    before = me.last[0]
+    if before >= 0:
+        me.counts[before, level] += 1.0
+        total = 0.0
+        for following in range(LEVELS):
+            total += me.counts[before, following]
+        if total > me.memory:
+            for following in range(LEVELS):
+                me.counts[before, following] *= 0.5
+    me.last[0] = level
+    return level
+
+
+@compiled
+def level_of_rate(me: LoadMoves, rate: float) -> int:
+    return int(min(rate / me.width[0], LEVELS - 1.0))
+
+
+@compiled
+def fill_transitions(me: LoadMoves, probability: Floats, borrowed: Floats) -> None:
+    """Probabilities of the following level, a row for each; `borrowed` is room for one of them."""
+    for level in range(LEVELS):
+        total = 0.0
+        for following in range(LEVELS):
+            near = _GUESSED * 0.5 ** (abs(following - level) + 1)
+            borrowed[following] = near
+            total += near
+        for other in range(max(level - _REACH, 0), min(level + _REACH + 1, LEVELS)):
+            if other == level:
+                continue
+            weight = np.exp(-abs(other - level) / _NEIGHBOUR)
+            for following in range(LEVELS):
+                count = me.counts[other, following]
+                if count > 0.0:
+                    place = min(max(following + level - other, 0), LEVELS - 1)
+                    borrowed[place] += weight * count
+                    total += weight * count
+        counted = 0.0
+        for following in range(LEVELS):
+            counted += me.counts[level, following]
+        for following in range(LEVELS):
+            guess = _BORROWED * borrowed[following] / total
+            share = (me.counts[level, following] + guess) / (counted + _BORROWED)
+            probability[level, following] = share if share > _NEGLIGIBLE else 0.0
