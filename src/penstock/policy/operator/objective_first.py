@@ -80,22 +80,14 @@ class ObjectiveFirst:
     def decide(
         self, memory: ObjectiveMemory, seen: OperatorObservation, rng: Generator
     ) -> tuple[Decision, ObjectiveMemory]:
-        missing = self._missing(memory, seen)
+        missing = self.missing(memory, seen)
         if missing:
             return Hold(f"{', '.join(missing)} not measured"), memory
-        memory = self._learned(memory, seen)
-        load = trend(memory.rates)
-        waiting = seen.backlog if is_measured(seen.backlog, finite=True) else 0.0
-        # Tuples that stay no longer than they may are no backlog (Little's law).
-        growing = self._growing(memory, seen, load.rate)
-        backlog = max(waiting + growing - load.rate * self._bound_s, 0.0)
-        rate = self._expected(memory, seen, load)
+        memory = self.learned(memory, seen)
+        rate, backlog = self.demand(memory, seen)
         now, here = seen.replicas, seen.replicas.total
         coming = sum(seen.coming or ())
-        wanted = self._wanted(memory, seen, rate, backlog)
-        if wanted < here:
-            # Only as few as would also do for a little more load: else the next interval undoes it.
-            wanted = min(self._wanted(memory, seen, rate * _CALM, backlog), here)
+        wanted = self.wanted(memory, seen, rate, backlog, here=here, node_type=self.starting_type())
         if wanted == here or here < wanted <= here + coming:
             more = f", {coming} more on their way" if coming else ""
             return Hold(f"{here} replicas{more}: as needed at {rate:.0f} t/s"), memory
@@ -110,18 +102,44 @@ class ObjectiveFirst:
             memory,
         )
 
-    def _missing(self, memory: ObjectiveMemory, seen: OperatorObservation) -> list[str]:
+    def missing(self, memory: ObjectiveMemory, seen: OperatorObservation) -> list[str]:
         """A load, as a rule. Before any batch has ended there is no other way to know an overload."""
         if memory.batches.model() is None:
             return unmeasured(seen)
         return [] if self._rate(seen) is not None else ["arrival rate"]
+
+    def demand(self, memory: ObjectiveMemory, seen: OperatorObservation) -> tuple[float, float]:
+        """The load that replicas asked for now will meet, and the tuples that wait for too long."""
+        load = trend(memory.rates)
+        waiting = seen.backlog if is_measured(seen.backlog, finite=True) else 0.0
+        # Tuples that stay no longer than they may are no backlog (Little's law).
+        growing = self._growing(memory, seen, load.rate)
+        backlog = max(waiting + growing - load.rate * self._bound_s, 0.0)
+        return self._expected(memory, seen, load), backlog
+
+    def wanted(
+        self,
+        memory: ObjectiveMemory,
+        seen: OperatorObservation,
+        rate: float,
+        backlog: float,
+        *,
+        here: int,
+        node_type: int,
+    ) -> int:
+        """How many replicas of this type, where `here` of them run."""
+        wanted = self.enough(memory, seen, rate, backlog, node_type)
+        if wanted >= here:
+            return wanted
+        # Only as few as would also do for a little more load: else the next interval undoes it.
+        return min(self.enough(memory, seen, rate * _CALM, backlog, node_type), here)
 
     @staticmethod
     def _rate(seen: OperatorObservation) -> float | None:
         known = (seen.offered_rate, seen.arrival_rate)
         return next((rate for rate in known if is_measured(rate, finite=True)), None)
 
-    def _learned(self, memory: ObjectiveMemory, seen: OperatorObservation) -> ObjectiveMemory:
+    def learned(self, memory: ObjectiveMemory, seen: OperatorObservation) -> ObjectiveMemory:
         rates, rate = memory.rates, self._rate(seen)
         if rate is not None:
             # The time stands still while a batch lasts, what arrives does not.
@@ -159,10 +177,11 @@ class ObjectiveFirst:
     def _bound_s(self) -> float:
         return (1 - self.margin) * self.max_response_time_s
 
-    def _wanted(self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float, backlog: float) -> int:
-        """How many replicas, of the type that is added."""
+    def enough(
+        self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float, backlog: float, added: int
+    ) -> int:
+        """The fewest replicas of this type that keep the bound."""
         bound_s, most = self._bound_s, self.deployments.max_replicas
-        added = self.starting_type()
         speedup = self.node_types[added].speedup
         drain_s = max(self.drain_s, self.max_response_time_s)
         model = memory.batches.model(trigger_s=seen.trigger_s or 0.0)

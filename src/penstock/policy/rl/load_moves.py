@@ -43,7 +43,7 @@ def load_moves(*, memory: float) -> LoadMoves:
 @compiled
 def too_high(me: LoadMoves, rate: float) -> bool:
     """Whether levels have to become wider before they can hold this rate."""
-    return me.width[0] > 0 and rate >= LEVELS * me.width[0]
+    return bool(me.width[0] > 0 and rate >= LEVELS * me.width[0])
 
 
 @compiled
@@ -69,7 +69,7 @@ def widen(me: LoadMoves) -> None:
 @compiled
 def too_low(me: LoadMoves) -> bool:
     """Whether the load has been so low for so long that its levels tell little apart."""
-    return 0 < me.highest[0] < _LOW * me.width[0]
+    return bool(0 < me.highest[0] < _LOW * me.width[0])
 
 
 @compiled
