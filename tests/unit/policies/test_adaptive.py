@@ -1,0 +1,189 @@
+"""Adaptive: what it learns, what it plans, and what it never does."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from test_objective_first import TRUTH, seen
+
+from penstock.compiled import Floats
+from penstock.control.spec import Manager
+from penstock.data.synthetic import synthetic_trace
+from penstock.domain.decision import Decision, Hold, Scale
+from penstock.domain.deployment import Replicas
+from penstock.domain.observation import OperatorObservation
+from penstock.policy.memory import learned, with_learned
+from penstock.policy.operator.adaptive import Adaptive
+from penstock.policy.operator.objective_first import ObjectiveFirst
+from penstock.policy.registry import Level, entry
+from penstock.policy.rl.worth_having import AdaptiveLearner
+from penstock.runtimes.sim.episode import no_totals, play, trail_of, world_of
+from penstock.simulation.one_operator import operator_of, run_operator
+from penstock.simulation.spec import OneOperator, Shift
+
+RNG = np.random.default_rng(1)
+
+
+def spec(policy: str = "adaptive", **changes: Any) -> OneOperator:
+    return replace(OneOperator(operator_policy=Manager(policy), infrastructure="A:3", seed=3), **changes)
+
+
+def taxi(slots: int, seed: int = 5) -> Floats:
+    return synthetic_trace("taxi", slots=slots, seed=seed).rates
+
+
+def played(one: OneOperator, rates: Floats) -> tuple[Adaptive, AdaptiveLearner]:
+    known = operator_of(one, rates, rates, one.seed)
+    policy: Adaptive = entry(Level.OPERATOR, "adaptive").build(known, {})
+    memory = policy.initial()
+    play(world_of(known), policy, memory, rates, 0, RNG, no_totals(len(known.node_types)), trail_of(0))
+    return policy, memory
+
+
+def test_it_learns_how_fast_nodes_are_and_how_long_tuples_wait_though_it_was_told_otherwise() -> None:
+    """The world: M/G/1 with a squared coefficient of variation of .5; it is told M/M/1, and wrong speeds."""
+    policy, memory = played(spec(), taxi(5000))
+    true_speed = np.array([kind.speedup for kind in policy.node_types])
+    tried = memory.nodes.measured > 0
+    assert tried.any()
+    counted = (
+        memory.nodes.speed * (1 / 180) / memory.queue.service_time_s
+    )  # on a node of the true service time
+    assert counted[tried] == pytest.approx(true_speed[tried], rel=1e-9)
+    assert memory.nodes.waiting[0] == pytest.approx((1 + 0.5) / 2, rel=1e-6)
+
+
+def test_of_every_deployment_of_one_type_it_knows_the_highest_load_within_the_bound() -> None:
+    """Pollaczek and Khinchine: S + (1 + c2)/2 S rho / (1 - rho) = bound, solved for the rate."""
+    policy, memory = played(spec(), taxi(5000))
+    tried = memory.nodes.measured > 0
+    for candidate, (kind, count) in enumerate(zip(memory.types, memory.counts, strict=True)):
+        if not tried[kind]:
+            continue
+        service_s = 1 / 180 / policy.node_types[kind].speedup
+        odds = (0.05 - service_s) / (0.75 * service_s)  # rho / (1 - rho)
+        assert memory.limit[candidate] == pytest.approx(count * odds / (1 + odds) / service_s, rel=0.03)
+
+
+@pytest.mark.parametrize("infrastructure", ["A:3", "B:3"])
+@pytest.mark.parametrize("like", ["taxi", "random-walk"])
+def test_it_costs_no_more_than_value_iteration_that_knows_everything(infrastructure: str, like: str) -> None:
+    """`vi` knows the speeds, the queue and how this load moves, but changes by one replica at a time."""
+    rates = synthetic_trace(like, slots=40_000, seed=11).rates
+    costs = {}
+    for policy in ("adaptive", "vi"):
+        made = run_operator(spec(policy, infrastructure=infrastructure), rates, rates, with_history=True)
+        assert made.history is not None
+        costs[policy] = made.history.cost[20_000:].mean()
+    assert costs["adaptive"] <= 1.02 * costs["vi"]
+
+
+def test_after_prices_have_changed_it_plans_anew_at_once() -> None:
+    rates = taxi(30_000)
+    made = run_operator(spec(price_shift=Shift(slot=20_000, factor=100.0)), rates, rates, with_history=True)
+    assert made.history is not None
+    resources = made.history.resources
+    # Only the last type has kept its price; anything else would cost a hundred times as much.
+    assert resources[20_002:].max() < 20 * 1.3
+    assert made.history.cost[20_002:].mean() < 1.2 * made.history.cost[10_000:20_000].mean() * 1.3
+
+
+def test_the_sentence_says_what_staying_and_moving_would_cost() -> None:
+    rates = taxi(3000)
+    policy, memory = played(spec(), rates)
+    one_replica = Replicas((1, 0, 0))
+    overloaded = OperatorObservation(
+        operator="o",
+        at_s=60.0,
+        replicas=one_replica,
+        arrival_rate=500.0,
+        response_time_s=np.inf,
+        utilisation=500 / 180,
+    )
+    decision, _ = policy.decide(memory, overloaded, RNG)
+    assert isinstance(decision, Scale)
+    assert "at 500 t/s: expected cost of an interval 0." in decision.reason
+    assert "if nothing changes" in decision.reason
+
+
+# In micro-batches
+
+
+def in_batches(
+    rates: list[float], replicas: int = 1, **measured: Any
+) -> tuple[list[Decision], AdaptiveLearner]:
+    policy = live()
+    memory: Any = policy.initial()
+    decisions = []
+    for second, rate in enumerate(rates):
+        decision, memory = policy.decide(memory, seen(rate, replicas, at_s=float(second), **measured), RNG)
+        decisions.append(decision)
+        if isinstance(decision, Scale):
+            replicas = decision.target.total
+    return decisions, memory
+
+
+def live() -> Adaptive:
+    one = spec(infrastructure="A:1", max_replicas=12, slo_s=5.0, service_rate=100.0)
+    made: Adaptive = entry(Level.OPERATOR, "adaptive").build(
+        operator_of(one, np.full(10, 50.0), np.full(10, 50.0), 1), {}
+    )
+    return made
+
+
+def test_in_batches_it_runs_no_fewer_replicas_than_the_objective_needs() -> None:
+    rng = np.random.default_rng(4)
+    policy, memory = live(), live().initial()
+    objective = ObjectiveFirst(
+        node_types=policy.node_types,
+        deployments=policy.deployments,
+        queue=policy.believed.queue,
+        max_response_time_s=5.0,
+    )
+    needed, replicas = objective.initial(), 1
+    rate = 100.0
+    for second in range(300):
+        rate = float(np.clip(rate * np.exp(rng.normal(0, 0.1)), 20, 900))
+        observed = seen(rate, replicas, at_s=float(second))
+        wanted, needed = objective.decide(needed, observed, RNG)
+        decision, memory = policy.decide(memory, observed, RNG)
+        target = decision.target.total if isinstance(decision, Scale) else replicas
+        assert target >= (wanted.target.total if isinstance(wanted, Scale) else min(replicas, target))
+        replicas = target
+
+
+def test_a_replica_is_kept_where_it_would_soon_be_needed_again() -> None:
+    """A load that falls for two seconds in every ten: giving replicas back each time is never worth it."""
+    wave = [300.0] * 8 + [150.0] * 2
+    decisions, _ = in_batches(wave * 60, replicas=4)
+    late = decisions[300:]
+    assert sum(isinstance(one, Scale) for one in late) == 0
+    calm, _ = in_batches(wave * 20 + [40.0] * 300, replicas=4)
+    assert any(isinstance(one, Scale) and one.target.total < 4 for one in calm[-290:])
+
+
+def test_replicas_on_their_way_are_not_asked_for_again() -> None:
+    decisions, _ = in_batches([40.0] * 5 + [300.0] * 20, coming=(11,))
+    assert all(isinstance(one, Hold) for one in decisions)
+
+
+def test_what_it_remembers_can_be_saved_and_goes_on() -> None:
+    rates = list(np.linspace(40, 400, 60))
+    _, memory = in_batches(rates, replicas=3)
+    policy = live()
+    again = with_learned(policy.initial(), learned(memory))
+    one, _ = policy.decide(memory, seen(420.0, 3, at_s=60.0), RNG)
+    other, _ = policy.decide(again, seen(420.0, 3, at_s=60.0), RNG)
+    assert one == other
+    assert TRUTH.tuple_s == pytest.approx(memory.batches.planned[1], rel=0.1)
+
+
+def test_without_a_load_measured_it_holds() -> None:
+    policy = live()
+    decision, memory = policy.decide(
+        policy.initial(), seen(50.0, 2, arrival_rate=None, offered_rate=None), RNG
+    )
+    assert isinstance(decision, Hold)
+    assert "not measured" in decision.reason
+    assert memory.clock[1] == 0

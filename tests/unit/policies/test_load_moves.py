@@ -1,0 +1,91 @@
+"""What is learned of a load: its levels, and what follows what."""
+
+import numpy as np
+import pytest
+
+from penstock.policy.rl.load_moves import (
+    LEVELS,
+    LoadMoves,
+    fill_transitions,
+    learn_rate,
+    level_of_rate,
+    load_moves,
+    narrow,
+    too_high,
+    too_low,
+    widen,
+)
+
+
+def learned(rates: list[float], memory: float = 1e9) -> LoadMoves:
+    me = load_moves(memory=memory)
+    for rate in rates:
+        while too_high(me, rate):
+            widen(me)
+        learn_rate(me, rate)
+    return me
+
+
+def transitions(me: LoadMoves) -> np.ndarray:
+    probability = np.zeros((LEVELS, LEVELS))
+    fill_transitions(me, probability, np.zeros(LEVELS))
+    return probability
+
+
+def test_levels_become_as_wide_as_the_load_needs_and_keep_what_was_counted() -> None:
+    me = learned([16.0, 17.0, 16.0, 17.0])
+    assert me.width[0] == 1.0
+    assert (me.counts[16, 17], me.counts[17, 16]) == (2.0, 1.0)
+    while too_high(me, 200.0):
+        widen(me)
+    assert me.width[0] == 4.0
+    assert me.counts[4, 4] == me.counts.sum() == 3.0
+    assert level_of_rate(me, 200.0) == 50
+
+
+def test_what_follows_a_level_often_seen_is_what_followed_it() -> None:
+    rng = np.random.default_rng(1)
+    rates = np.where(rng.random(40_000) < 0.3, 16.5, 20.5)
+    row = transitions(learned([16.0, *rates]))[16]
+    assert row[16] == pytest.approx(0.3, abs=0.02)
+    assert row[20] == pytest.approx(0.7, abs=0.02)
+    assert row.sum() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_level_never_seen_moves_as_its_neighbours_do() -> None:
+    rises = [rate for _ in range(200) for rate in (16.5, 19.5)]  # up by three levels, and back down
+    row = transitions(learned([16.0, *rises]))[17]
+    assert row[20] > 0.4  # 17 is next to 16, where it always rises by three
+
+
+def test_before_anything_is_known_a_load_stays_near_where_it_is() -> None:
+    row = transitions(load_moves(memory=10.0))[30]
+    assert row.argmax() == 30
+    assert row[28:33].sum() > 0.8
+
+
+def test_older_moves_fade() -> None:
+    me = learned([16.0] + [16.5, 20.5] * 500 + [16.5, 18.5] * 500, memory=50.0)
+    row = transitions(me)[16]
+    assert row[18] > 25 / (25 + 8)  # at least 25 counts are left, and what neighbours do is worth eight
+    assert row[20] < 0.05
+
+
+def test_a_load_that_stays_low_is_looked_at_more_closely() -> None:
+    me = learned([1600.0])
+    steps = 0
+    while not too_low(me):
+        learn_rate(me, 10.0)
+        steps += 1
+        assert steps < 100_000
+    narrow(me)
+    assert me.width[0] == 50.0
+    assert me.counts.sum() == 0.0
+
+
+def test_no_load_has_no_level() -> None:
+    me = load_moves(memory=10.0)
+    assert learn_rate(me, 0.0) == -1
+    assert not too_high(me, 1e9)
+    assert learn_rate(me, 5.0) == LEVELS // 4
+    assert learn_rate(me, 0.0) == 0
