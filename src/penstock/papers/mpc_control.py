@@ -53,8 +53,8 @@ class Assumed:
     # the place where it starts.
     first_replicas: int | None = None
     walk_step: float = 0.05  # of the range, from one second to the next
-    # What beta is the price of in eq. 14: a watt, by its text, or as much as a core at full speed uses (5.7 W).
-    # Per watt, resources cost up to 34 and a latency at its threshold 11: sec. 5.3 has it the other way round.
+    # What beta is the price of in eq. 14: a watt, by its text, or what a core at full speed uses (5.7 W).
+    # Per watt, resources cost up to 34, a latency at its threshold 11: sec. 5.3 says quality weighs more.
     per_watt: bool = False
 
     @property
