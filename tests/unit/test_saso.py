@@ -25,6 +25,11 @@ def test_counts_and_means() -> None:
     assert made.watts == 15.0
 
 
+def test_replicas_and_watts_are_means_over_seconds_however_long_a_step_is() -> None:
+    made = saso([(3,), (4,)], late=[False] * 8, replicas=[3] * 4 + [4] * 4, watts=[10] * 4 + [20] * 4)
+    assert (made.replicas, made.watts) == (3.5, 15.0)
+
+
 def test_a_run_without_a_change_has_no_amplitude() -> None:
     assert isnan(saso([(3,)] * 4, late=[False] * 4, replicas=[3] * 4, watts=[1] * 4).amplitude)
 

@@ -18,7 +18,6 @@ from penstock.compiled import Floats
 from penstock.papers import mpc_migration, mpc_rates
 from penstock.papers.claims import Chart, Claim, Findings, Progress, Series
 from penstock.papers.mpc_control import (
-    BETA,
     DAY,
     GAMMA,
     MOST,
@@ -61,6 +60,7 @@ OTHERS: Mapping[str, Assumed] = {
     "an oracle as forecast": Assumed(forecast="oracle"),
     "six replicas at first": Assumed(first_replicas=6),
     "twelve replicas at first": Assumed(first_replicas=12),
+    "beta per watt": Assumed(per_watt=True),
 }
 
 SETTINGS = (
@@ -324,7 +324,7 @@ def _costs_of_table_5() -> Floats:
         counts = np.repeat(np.arange(1, MOST + 1), 9)
         watts = power.watts(counts, np.tile(power.ghz, MOST)) / float(power.watts(1, 2.0))
         with np.errstate(over="ignore"):
-            found.append(2.0 * np.exp(times_s / assumed.threshold_s[WALK]) + BETA * watts)
+            found.append(2.0 * np.exp(times_s / assumed.threshold_s[WALK]) + assumed.beta(power=True) * watts)
     return np.array(found)
 
 

@@ -53,11 +53,18 @@ class Assumed:
     # the place where it starts.
     first_replicas: int | None = None
     walk_step: float = 0.05  # of the range, from one second to the next
+    # What beta is the price of in eq. 14: a watt, by its text, or what a core at full speed uses (5.7 W).
+    # Per watt, resources cost up to 34, a latency at its threshold 11: sec. 5.3 says quality weighs more.
+    per_watt: bool = False
 
     @property
     def ticks(self) -> float:
         """Mean work of a triggering tuple."""
         return self.busy * 8 / (4e5 / SLIDE) * FASTEST_GHZ * 1e9
+
+    def beta(self, *, power: bool) -> float:
+        """Of a core at full speed, which is what the policy counts in."""
+        return BETA * float(self.power.watts(1, FASTEST_GHZ)) if power and self.per_watt else BETA
 
     @property
     def power(self) -> PowerTable:
@@ -165,7 +172,7 @@ class _Run:
             resources="power" if strategy.power else "price",
             horizon=strategy.horizon,
             alpha=ALPHA[strategy.qos, strategy.power][self.name],
-            beta=BETA,
+            beta=self.assumed.beta(power=strategy.power),
             gamma=strategy.switching,
             # Backlogs are not in the paper's model: its queues are short, and push back.
             drain_s=1e9,

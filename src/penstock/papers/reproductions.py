@@ -51,7 +51,7 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         needs_traces=False,
     ),
     "mpc": Reproduction(
-        title="Results 1-4, Tables 5 and 7 and Figures 10-17 of De Matteis 2017 (model predictive control)",
+        title="Results 1-4, Tables 5 and 7 and Figures 8-17 of De Matteis 2017 (model predictive control)",
         settings=(*mpc.SETTINGS, *mpc_migration.SETTINGS),
         run=lambda _, threads, progress: mpc.reproduce(threads, progress),
         needs_traces=False,

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import dist, nan
+from statistics import fmean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saso:
-    """Counted and averaged over the steps of one run."""
+    """Counted and averaged over one run."""
 
     steps: int
     reconfigurations: int  # stability: steps that began with another configuration
-    violations: int  # accuracy: steps outside the objective
+    violations: int  # accuracy: intervals outside the objective
     amplitude: float  # settling time: mean Euclidean distance of changes; not a number where none were
     replicas: float  # overshoot: mean
     watts: float  # mean
@@ -25,14 +26,16 @@ def saso(
     replicas: Sequence[float],
     watts: Sequence[float],
 ) -> Saso:
-    """Of steps one after the other; the first configuration is no change."""
+    """Of steps one after the other; the first configuration is no change.
+
+    `late`, `replicas` and `watts` may be of shorter intervals than steps: of seconds, say.
+    """
     changes = [dist(now, then) for then, now in pairwise(configurations) if now != then]
-    steps = len(configurations)
     return Saso(
-        steps=steps,
+        steps=len(configurations),
         reconfigurations=len(changes),
         violations=sum(late),
         amplitude=sum(changes) / len(changes) if changes else nan,
-        replicas=sum(replicas) / steps if steps else 0.0,
-        watts=sum(watts) / steps if steps else 0.0,
+        replicas=fmean(replicas) if replicas else 0.0,
+        watts=fmean(watts) if watts else 0.0,
     )
