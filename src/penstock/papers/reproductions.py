@@ -3,7 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.papers import am_tuning, edf_table, edrp_tables, mdp_table, mpc, mpc_migration, taas_tables
+from penstock.papers import (
+    adaptive,
+    am_tuning,
+    edf_table,
+    edrp_tables,
+    mdp_table,
+    mpc,
+    mpc_migration,
+    taas_tables,
+)
 from penstock.papers.claims import Claim, Findings, Progress, Traces
 
 
@@ -28,6 +37,11 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         title="Tables 2-5 of Russo 2023 (TAAS), every row but the deep ones",
         settings=taas_tables.SETTINGS,
         run=_claims_only(taas_tables.reproduce),
+    ),
+    "adaptive": Reproduction(
+        title="Our default policy beside Tables 2-5 of Russo 2023 (TAAS), the optimum, and changes",
+        settings=adaptive.SETTINGS,
+        run=adaptive.reproduce,
     ),
     "edf-table-1": Reproduction(
         title="Table 1 of Cardellini 2018 (FGCS), simulated",
