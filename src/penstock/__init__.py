@@ -220,7 +220,7 @@ def attach(
     query: "StreamingQuery | Sequence[StreamingQuery]",
     *,
     objective: "Objective",
-    policy: "str | type | Manager" = "objective",
+    policy: "str | type | Manager" = "adaptive",
     parameters: "Mapping[str, Value] | None" = None,
     max_replicas: int = 10,
     interval_s: float = 10.0,
@@ -264,7 +264,7 @@ def attach(
 
 def simulate(
     rates: "npt.ArrayLike",
-    policy: "str | type | Manager" = "ql-pds-plus",
+    policy: "str | type | Manager" = "adaptive",
     *,
     parameters: "Mapping[str, Value] | None" = None,
     training: "npt.ArrayLike | None" = None,

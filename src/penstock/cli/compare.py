@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SLO_MS, MOST_SIMULATED = 50.0, 10
 NOBODY = "nobody"  # manages the application
-DEFAULT_POLICIES = "fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
+DEFAULT_POLICIES = "adaptive,fixed,threshold-c,ds2,ql,ql-pds,ql-pds-plus,model-based,vi"
 
 LIVE = ("minutes", "interval", "load", "low", "high")  # parameters of `compare` for runs on Spark
 ANYWHERE = ("policies", "settings", "application", "max_replicas", "slo_ms", "out", "runtime", "json_output")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def simulate(
     context: typer.Context,
-    policy: policy_options.PolicyOption = "ql-pds-plus",
+    policy: policy_options.PolicyOption = "adaptive",
     settings: policy_options.SetOption = None,
     trace: options.TraceOption = None,
     infrastructure: options.InfrastructureOption = "A:3",
