@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from penstock.compiled import Floats, Ints, compiled
+from penstock.compiled import Floats, Ints, compiled, compiled_apart
 from penstock.domain.errors import InputError
 from penstock.policy.parameters import Param, Values
 from penstock.policy.rl.encoding import ENCODINGS, Encoding, encode, encoding
@@ -126,7 +126,7 @@ def begin(me: Approximator, rng: Generator) -> None:
         _sync(me)
 
 
-@compiled
+@compiled_apart
 def evaluate(me: Approximator, weights: Floats, deployment: int, level: int) -> None:
     """Run a state through the network; the answer is in `net.output`."""
     net = me.net
@@ -140,7 +140,7 @@ def is_due(me: Approximator) -> bool:
     return me.replay.stored[0] % me.fit_every == 0 and remembered(me.replay) >= me.replay.batch.size
 
 
-@compiled
+@compiled_apart
 def descend_once(me: Approximator) -> None:
     """Move the weights by the mean gradient of a batch."""
     step_size = me.step_size

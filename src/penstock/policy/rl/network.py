@@ -160,7 +160,7 @@ def forward(net: Network, weights: Floats) -> None:
             net.counts[layer + 1] = active
 
 
-@compiled
+@compiled_apart
 def backward(net: Network, weights: Floats) -> None:
     """Add to `gradient` what `error` at the output of the last pass means for every weight."""
     last = net.sizes.size - 2
