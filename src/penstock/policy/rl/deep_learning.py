@@ -126,7 +126,7 @@ def begin(me: Approximator, rng: Generator) -> None:
         _sync(me)
 
 
-@compiled_apart
+@compiled
 def evaluate(me: Approximator, weights: Floats, deployment: int, level: int) -> None:
     """Run a state through the network; the answer is in `net.output`."""
     net = me.net
