@@ -3,7 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.papers import am_tuning, edf_table, edrp_tables, mdp_table, mpc, mpc_migration, taas_tables
+from penstock.papers import (
+    am_tuning,
+    edf_table,
+    edrp_tables,
+    mdp_table,
+    mpc,
+    mpc_migration,
+    taas_deep,
+    taas_tables,
+)
 from penstock.papers.claims import Claim, Findings, Progress, Traces
 
 
@@ -15,6 +24,7 @@ class Reproduction:
     settings: Sequence[str]  # what the reader must know, a paragraph each
     run: Callable[[Traces, int, Progress], Findings]  # (traces, threads, progress)
     needs_traces: bool = True
+    only_by_name: bool = False  # it takes too long to be run with all the others
 
 
 def _claims_only(
@@ -28,6 +38,12 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         title="Tables 2-5 of Russo 2023 (TAAS), every row but the deep ones",
         settings=taas_tables.SETTINGS,
         run=_claims_only(taas_tables.reproduce),
+    ),
+    "taas-deep": Reproduction(
+        title="Tables 2-5 of Russo 2023 (TAAS), the deep rows",
+        settings=taas_deep.SETTINGS,
+        run=_claims_only(taas_deep.reproduce),
+        only_by_name=True,
     ),
     "edf-table-1": Reproduction(
         title="Table 1 of Cardellini 2018 (FGCS), simulated",
