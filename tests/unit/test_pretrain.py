@@ -26,7 +26,9 @@ from penstock.perf.deployments import handle_of
 from penstock.perf.micro_batch import MicroBatches
 from penstock.policy.kernel import CompiledPolicy, copied
 from penstock.policy.memory import learned
+from penstock.policy.operator.deep_pds import DeepPds, DeepPdsLearner
 from penstock.policy.operator.value_iteration import ValueIteration, violation_costs
+from penstock.policy.rl.experience import NEVER
 from penstock.policy.rl.problem import level_rates
 from penstock.runtimes.sim.episode import no_totals, run, single_replica, starting_type, trail_of, world_of
 from penstock.training.pretrain import model_of, pretrained, specs_of
@@ -337,3 +339,13 @@ def test_a_specification_written_before_there_were_micro_batches_is_read_and_one
         del one["batching"]
     header = decoded(json.dumps(before))
     assert header == Header(controller=batched_on_slow_nodes("vi", None))
+
+
+def test_a_slow_learner_is_trained_on_as_many_slots_as_it_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DeepPds, "training_slots", 400)
+    spec = measured("dql-pds", 1)
+    controller, memory = build_controller(spec)
+    trained = pretrained(spec, controller, memory, slots=3_000).managers.operators["count"]
+    assert isinstance(trained, DeepPdsLearner)
+    assert trained.v.replay.stored[0] == 399  # the first slot has nothing before it
+    assert trained.last[0] == NEVER, "live intervals do not follow from simulated ones"

@@ -73,6 +73,12 @@ def _simulator(threads: int) -> "Staged":
     return simulator.STAGES, lambda stage: simulator.run_benchmarks(threads=threads, stage=stage)
 
 
+def _deep(threads: int) -> "Staged":
+    from penstock.bench import deep
+
+    return deep.STAGES, lambda stage: deep.run_deep(threads=threads, stage=stage)
+
+
 def _data(_: int) -> "Staged":
     from penstock.bench import data_pipeline
 
@@ -188,6 +194,7 @@ def _attached_to_a_query(stage: Callable[[str], None]) -> "Iterator[Figure]":
 
 BENCHMARKS = {
     "simulator": Benchmark("speed and memory of simulations", _simulator),
+    "deep": Benchmark("speed and memory of deep learners", _deep),
     "mpc": Benchmark("a decision of model predictive control, by its horizon", _horizon),
     "elastic": Benchmark("tuples a second through the simulated elastic operator", _elastic),
     "data": Benchmark("the pipeline and sweeps on Spark", _data),

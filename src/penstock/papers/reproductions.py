@@ -11,6 +11,7 @@ from penstock.papers import (
     mdp_table,
     mpc,
     mpc_migration,
+    taas_deep,
     taas_tables,
 )
 from penstock.papers.claims import Claim, Findings, Progress, Traces
@@ -24,6 +25,7 @@ class Reproduction:
     settings: Sequence[str]  # what the reader must know, a paragraph each
     run: Callable[[Traces, int, Progress], Findings]  # (traces, threads, progress)
     needs_traces: bool = True
+    only_by_name: bool = False  # it takes too long to be run with all the others
 
 
 def _claims_only(
@@ -42,6 +44,12 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         title="Our default policy beside Tables 2-5 of Russo 2023 (TAAS), the optimum, and changes",
         settings=adaptive.SETTINGS,
         run=adaptive.reproduce,
+    ),
+    "taas-deep": Reproduction(
+        title="Tables 2-5 of Russo 2023 (TAAS), the deep rows",
+        settings=taas_deep.SETTINGS,
+        run=_claims_only(taas_deep.reproduce),
+        only_by_name=True,
     ),
     "edf-table-1": Reproduction(
         title="Table 1 of Cardellini 2018 (FGCS), simulated",

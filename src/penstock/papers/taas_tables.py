@@ -1,7 +1,7 @@
 """Tables 2-5 of Russo 2023 (TAAS), every row but the deep ones, and the reference results beside them."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -79,7 +79,7 @@ def rates_of(traces: Traces, name: str) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
+class Pending:
     """Claims that wait for these jobs."""
 
     jobs: tuple[Job, ...]
@@ -88,7 +88,11 @@ class _Pending:
 
 def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
     """Run everything and compare."""
-    pending = [*_table_rows(traces), *_reference_results(traces)]
+    return settled([*table_rows(traces, ROWS), *_reference_results(traces)], threads, progress)
+
+
+def settled(pending: Sequence[Pending], threads: int, progress: Progress) -> list[Claim]:
+    """All claims, once their jobs have run."""
     jobs = [job for item in pending for job in item.jobs]
     progress.of(len(jobs))
     outcomes = iter(run_all(jobs, threads=threads, done=lambda outcome: progress.advance()))
@@ -101,11 +105,12 @@ def printed_rows() -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines(), delimiter="\t"))
 
 
-def _table_rows(traces: Traces) -> Iterator[_Pending]:
+def table_rows(traces: Traces, rows: Mapping[str, Row]) -> Iterator[Pending]:
+    """Every printed row of these policies."""
     for printed in printed_rows():
-        row = ROWS.get(printed["policy"])
+        row = rows.get(printed["policy"])
         if row is None:
-            continue  # the deep ones
+            continue
         workload = WORKLOADS[printed["trace"]]
         jobs: tuple[Job, ...] = tuple(
             (
@@ -123,7 +128,7 @@ def _table_rows(traces: Traces) -> Iterator[_Pending]:
             )
             for seed in range(1, row.seeds + 1)
         )
-        yield _Pending(jobs, _row_claims(printed, row))
+        yield Pending(jobs, _row_claims(printed, row))
 
 
 def _row_claims(printed: dict[str, str], row: Row) -> Callable[[Sequence[SimulationResult]], list[Claim]]:
@@ -159,7 +164,7 @@ def _note(printed: dict[str, str], row: Row, outcomes: Sequence[SimulationResult
     return "; ".join(notes)
 
 
-def _reference_results(traces: Traces) -> Iterator[_Pending]:
+def _reference_results(traces: Traces) -> Iterator[Pending]:
     """What the published code yields where the paper shows only a figure: Taxi, 10 replicas."""
     heinze = "target .7, greedy; differs in a detail of the published update that its description leaves open"
     listed = (
@@ -228,7 +233,7 @@ def _reference_results(traces: Traces) -> Iterator[_Pending]:
     )
     for name, printed, tolerance, note, spec in listed:
         job: Job = (spec, rates_of(traces, "taxi"), traces.taxi_last_month)
-        yield _Pending((job,), _reference_claim(name, printed, tolerance, note))
+        yield Pending((job,), _reference_claim(name, printed, tolerance, note))
 
 
 def _reference_claim(

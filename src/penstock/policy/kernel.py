@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -179,6 +179,9 @@ def mean_utilisation(seen: OperatorObservation, busiest: float) -> float:
 @dataclass(frozen=True, kw_only=True)
 class CompiledPolicy(Generic[K]):
     """An operator policy around a compiled step: values to arrays and back, and nothing else."""
+
+    # Simulated before the first live decision, where the usual number takes too long.
+    training_slots: ClassVar[int | None] = None
 
     node_types: tuple[NodeType, ...]
     deployments: Deployments

@@ -104,7 +104,8 @@ def pretrained(
     for one, rng in zip(spec.operators, rngs, strict=True):
         policy = controller.managers.operators.get(one.name)  # none where the Application Manager decides
         if isinstance(policy, CompiledPolicy):
-            trained[one.name] = _trained(spec, one, policy, trained[one.name], slots, rng)
+            enough = min(slots, policy.training_slots or slots)
+            trained[one.name] = _trained(spec, one, policy, trained[one.name], enough, rng)
     above = controller.managers.application
     decides: Any = memory.managers.application
     if isinstance(above, CentralisedLearner):

@@ -33,7 +33,7 @@ from penstock.policy.rl.tables import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StepSize:
     """How far a learner moves towards what it has just seen, over time (Russo 2023, sec. 6.2).
 
@@ -52,9 +52,9 @@ class StepSize:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearningRates(StepSize):
-    """Step size and exploration over time."""
+@dataclass(frozen=True, kw_only=True)
+class Exploration:
+    """How often a learner tries an action at random, over time."""
 
     epsilon_start: Annotated[float, Param("initial probability of exploring", at_least=0, at_most=1)] = 1.0
     epsilon_factor: Annotated[
@@ -64,6 +64,11 @@ class LearningRates(StepSize):
 
     def epsilon(self) -> Schedule:
         return schedule(self.epsilon_start, factor=self.epsilon_factor, floor=self.epsilon_floor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningRates(Exploration, StepSize):
+    """Step size and exploration over time."""
 
 
 class QLearner(NamedTuple):

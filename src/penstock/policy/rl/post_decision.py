@@ -28,32 +28,44 @@ class BelievedModel:
     queue: QueueModel
 
 
-class PostDecision(NamedTuple):
-    """V(s~) and, where a model is believed, its estimate of the violation cost."""
+class Estimate(NamedTuple):
+    """The violation cost that a believed model expects; 0 where none is believed."""
 
-    problem: Problem
-    v: ValueTable
-    estimates: bool
+    is_made: bool
     believed: Deployments
     believed_queue: QueueModel
     first_violating_level: Ints  # per enumerated deployment, by the believed model
 
 
+class PostDecision(NamedTuple):
+    """V(s~) and, where a model is believed, its estimate of the violation cost."""
+
+    problem: Problem
+    v: ValueTable
+    estimate: Estimate
+
+
+def estimate_by(problem: Problem, believed: BelievedModel | None) -> Estimate:
+    model = believed or BelievedModel(deployments=problem.deployments, queue=_NO_MODEL)
+    limits = np.empty(0, dtype=np.int64)
+    if believed is not None and problem.deployments.enumerated:
+        limits = first_violating_levels(problem, model.deployments, model.queue)
+    return Estimate(
+        is_made=believed is not None,
+        believed=model.deployments,
+        believed_queue=model.queue,
+        first_violating_level=frozen_ints(limits),
+    )
+
+
 def post_decision(problem: Problem, *, writes: int, believed: BelievedModel | None = None) -> PostDecision:
     """All values 0; at most `writes` of them will be written where the table must be hashed."""
     enumerated = problem.deployments.enumerated
-    model = believed or BelievedModel(deployments=problem.deployments, queue=_NO_MODEL)
-    limits = np.empty(0, dtype=np.int64)
-    if believed is not None and enumerated:
-        limits = first_violating_levels(problem, model.deployments, model.queue)
     keys = problem.deployments.replicas.size * problem.levels if enumerated else 2**62
     return PostDecision(
         problem=problem,
         v=value_table(keys=keys, width=1, writes=writes),
-        estimates=believed is not None,
-        believed=model.deployments,
-        believed_queue=model.queue,
-        first_violating_level=frozen_ints(limits),
+        estimate=estimate_by(problem, believed),
     )
 
 
@@ -80,15 +92,20 @@ def first_violating_levels(problem: Problem, believed: Deployments, queue: Queue
 
 
 @compiled
-def estimated_cost(me: PostDecision, deployment: int, level: int) -> float:
-    """The estimate of the unknown cost in a post-decision state; 0 where no model is believed."""
-    if not me.estimates:
+def expected_cost(problem: Problem, estimate: Estimate, deployment: int, level: int) -> float:
+    """The estimate of the unknown cost in a post-decision state."""
+    if not estimate.is_made:
         return 0.0
-    if me.first_violating_level.size > 0:
-        violates = level >= me.first_violating_level[deployment]
+    if estimate.first_violating_level.size > 0:
+        violates = level >= estimate.first_violating_level[deployment]
     else:
-        violates = expected_violation(me.problem, me.believed, me.believed_queue, deployment, level)
-    return me.problem.performance if violates else 0.0
+        violates = expected_violation(problem, estimate.believed, estimate.believed_queue, deployment, level)
+    return problem.performance if violates else 0.0
+
+
+@compiled
+def estimated_cost(me: PostDecision, deployment: int, level: int) -> float:
+    return expected_cost(me.problem, me.estimate, deployment, level)
 
 
 @compiled
