@@ -154,7 +154,7 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
     ("words", "expected"),
     [
         (["simulate", "--policy", "ql-psd"], "policy 'ql-psd': unknown; did you mean 'ql-pds'?"),
-        (["simulate", "--policy", "zzz"], "policy 'zzz': unknown; choose one of adaptive, drs-0"),
+        (["simulate", "--policy", "zzz"], "policy 'zzz': unknown; choose one of adaptive, dql, "),
         (["simulate", "--infrastructure", "Z:3"], "infrastructure 'Z:3': unknown"),
         (
             ["simulate", "--infrastructure", "A:0"],
