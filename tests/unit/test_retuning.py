@@ -329,6 +329,28 @@ def test_after_a_restart_what_is_asked_now_holds(tmp_path: Path) -> None:
     assert replay(again.entries, build_controller).difference is None
 
 
+def test_what_was_learned_is_written_now_and_then_and_what_was_ordered_after_every_round(
+    tmp_path: Path,
+) -> None:
+    running = Running(tmp_path, Slow(), application_policy="grant-all", policy="model-based")
+    running.rounds(MEASURING + 1)
+    learned, state = (tmp_path / "work" / name for name in ("learned.json", "controller.json"))
+    written = {}
+    for _ in range(8):
+        before = learned.stat().st_mtime_ns, state.stat().st_mtime_ns
+        running.rounds(1)
+        after = learned.stat().st_mtime_ns, state.stat().st_mtime_ns
+        assert after[1] != before[1]
+        written[running.at_s] = after[0] != before[0]
+    assert sum(written.values()) == 1  # in 40 s
+    # Killed: the next one goes on with what is on disk, and its journal replays.
+    again = Running(tmp_path, Slow(), application_policy="grant-all", policy="model-based").rounds(2)
+    assert replay(again.entries, build_controller).difference is None
+    before_the_end = learned.stat().st_mtime_ns
+    again.control.stop()
+    assert learned.stat().st_mtime_ns > before_the_end
+
+
 def test_a_run_is_not_gone_on_with_by_another_policy_or_a_broken_memory(tmp_path: Path) -> None:
     Running(tmp_path, Slow(), application_policy="grant-all", policy="model-based").rounds(MEASURING + 2)
     with pytest.raises(InputError, match="the run there has policy model-based, not vi"):

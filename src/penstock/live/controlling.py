@@ -30,6 +30,7 @@ from penstock.runtimes.spark.topology import App
 from penstock.training.pretrain import model_of, pretrained, specs_of
 from penstock.training.retuning import Deciding, is_tuned
 
+_LEARNED_EVERY_S = 30.0  # what policies have learned is large, and a restart may do without the latest of it
 _COMPILED_REPLICAS = 2  # enough to compile with: planning for many takes long
 
 
@@ -67,7 +68,9 @@ class Controlling:
         self._measured: list[ApplicationObservation] = []
         self._deciding: Deciding | None = None
         self._retuning = self._made_retuning(tuner) if declared.tunes else None
-        self._memory_file = settings.work / "controller.json"
+        self._memory_file = settings.work / "controller.json"  # orders, safety, dates: after every round
+        self._learned_file = settings.work / "learned.json"  # now and then
+        self._learned_at_s: float | None = None
         self._last_at_s: float | None = None  # nothing was seen yet
         if not declared.needs_model:
             self._build(None)
@@ -94,6 +97,9 @@ class Controlling:
     def stop(self) -> None:
         if self._retuning is not None:
             self._retuning.stop()
+        if self._deciding is not None:
+            self._learned_at_s = None  # all that was learned
+            self._keep(self._deciding.memory)
 
     def _measure(self, seen: ApplicationObservation) -> Interval:
         self._saw(seen)
@@ -110,10 +116,18 @@ class Controlling:
     def _swap_if_tuned(self, now: Deciding) -> bool:
         if self._retuning is not None and self._last_at_s is not None:
             self._deciding = self._retuning.between_rounds(now, self._last_at_s)
-        return self._deciding is not now
+        swapped = self._deciding is not now
+        if swapped:
+            self._learned_at_s = None  # what was learned under other bounds is not gone on with
+        return swapped
 
     def _keep(self, memory: ControllerMemory) -> None:
-        write_whole(self._memory_file, json.dumps(as_plain(saved(memory))))
+        now = self._last_at_s  # of the round before; what is learned in this one can wait
+        kept = saved(memory)
+        if self._learned_at_s is None or (now is not None and now - self._learned_at_s >= _LEARNED_EVERY_S):
+            write_whole(self._learned_file, json.dumps({"arrays": as_plain(kept)["arrays"]}))
+            self._learned_at_s = now
+        write_whole(self._memory_file, json.dumps({"state": dict(kept.state)}))
 
     def _made_retuning(self, tuner: Tuner | None) -> Retuning:
         settings = self._settings
@@ -197,7 +211,10 @@ class Controlling:
 
     def _remembered(self, controller: Controller) -> ControllerMemory:
         try:
-            return restored(controller, of_plain(json.loads(self._memory_file.read_text())))
+            kept = json.loads(self._memory_file.read_text())
+            if "arrays" not in kept:  # until November 2026 both were in one file
+                kept |= json.loads(self._learned_file.read_text())
+            return restored(controller, of_plain(kept))
         except (OSError, ValueError, KeyError, TypeError, InputError) as problem:
             raise InputError(
                 f"{self._memory_file}: cannot resume from it: {problem}; remove it to start afresh"
