@@ -73,6 +73,12 @@ def _simulator(threads: int) -> "Staged":
     return simulator.STAGES, lambda stage: simulator.run_benchmarks(threads=threads, stage=stage)
 
 
+def _adaptive(threads: int) -> "Staged":
+    from penstock.bench import adaptive
+
+    return adaptive.STAGES, lambda stage: adaptive.run_adaptive(stage=stage)
+
+
 def _deep(threads: int) -> "Staged":
     from penstock.bench import deep
 
@@ -194,6 +200,7 @@ def _attached_to_a_query(stage: Callable[[str], None]) -> "Iterator[Figure]":
 
 BENCHMARKS = {
     "simulator": Benchmark("speed and memory of simulations", _simulator),
+    "adaptive": Benchmark("speed of the default policy: slots, plans, decisions", _adaptive),
     "deep": Benchmark("speed and memory of deep learners", _deep),
     "mpc": Benchmark("a decision of model predictive control, by its horizon", _horizon),
     "elastic": Benchmark("tuples a second through the simulated elastic operator", _elastic),

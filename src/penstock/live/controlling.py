@@ -5,6 +5,7 @@ controller, a swap of bounds and weights between two rounds, orders, and what is
 """
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 from penstock.control.build import build_controller
@@ -71,6 +72,7 @@ class Controlling:
         self._memory_file = settings.work / "controller.json"  # orders, safety, dates: after every round
         self._learned_file = settings.work / "learned.json"  # now and then
         self._learned_at_s: float | None = None
+        self._latest: ControllerMemory | None = None  # what was kept last
         self._last_at_s: float | None = None  # nothing was seen yet
         if not declared.needs_model:
             self._build(None)
@@ -97,9 +99,12 @@ class Controlling:
     def stop(self) -> None:
         if self._retuning is not None:
             self._retuning.stop()
-        if self._deciding is not None:
+        if self._latest is not None:
             self._learned_at_s = None  # all that was learned
-            self._keep(self._deciding.memory)
+            with suppress(
+                InputError
+            ):  # a full disk: why the run ends is told already, and half a minute lost
+                self._keep(self._latest)
 
     def _measure(self, seen: ApplicationObservation) -> Interval:
         self._saw(seen)
@@ -123,7 +128,7 @@ class Controlling:
 
     def _keep(self, memory: ControllerMemory) -> None:
         now = self._last_at_s  # of the round before; what is learned in this one can wait
-        kept = saved(memory)
+        kept, self._latest = saved(memory), memory
         if self._learned_at_s is None or (now is not None and now - self._learned_at_s >= _LEARNED_EVERY_S):
             write_whole(self._learned_file, json.dumps({"arrays": as_plain(kept)["arrays"]}))
             self._learned_at_s = now

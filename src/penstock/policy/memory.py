@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.domain.errors import InputError
+from penstock.policy.rl.tables import ValueTable
 
 K = TypeVar("K", bound=tuple[Any, ...] | Mapping[str, Any])  # one policy's memory, or several by name
 Learned = dict[str, npt.NDArray[Any]]
@@ -38,15 +39,19 @@ def with_learned(fresh: K, saved: Mapping[str, npt.NDArray[Any]]) -> K:
     if missing:
         raise InputError(f"saved memory: '{sorted(missing)[0]}' does not fit {type(fresh).__name__}")
 
-    def filled(name: str, part: Any) -> Any:
+    def filled(name: str, part: Any, *, grows: bool = False) -> Any:
         if isinstance(part, np.ndarray) and part.flags.writeable:
-            return _checked(name, part, saved[name])
+            return _checked(name, part, saved[name], grows=grows)
         if isinstance(part, Mapping):
             return {
                 label: filled(f"{name}.{label}" if name else label, field) for label, field in part.items()
             }
         if isinstance(part, tuple):
-            fields = [filled(f"{name}.{label}" if name else label, field) for label, field in _fields(part)]
+            grows = isinstance(part, ValueTable)
+            fields = [
+                filled(f"{name}.{label}" if name else label, field, grows=grows)
+                for label, field in _fields(part)
+            ]
             same = all(new is old for new, old in zip(fields, part, strict=True))
             return part if same else type(part)(*fields)
         return part
@@ -61,9 +66,10 @@ def _fields(part: tuple[Any, ...] | Mapping[str, Any]) -> list[tuple[str, Any]]:
     return list(zip(names, part, strict=True))
 
 
-def _checked(name: str, fresh: npt.NDArray[Any], saved: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # Hashed tables grow, along their first axis; nothing else may differ.
-    if saved.dtype != fresh.dtype or saved.ndim != fresh.ndim or saved.shape[1:] != fresh.shape[1:]:
+def _checked(name: str, fresh: npt.NDArray[Any], saved: npt.NDArray[Any], *, grows: bool) -> npt.NDArray[Any]:
+    # Hashed tables grow, along their first axis; nothing else may differ: kernels do not check their indices.
+    first = 1 if grows else 0
+    if saved.dtype != fresh.dtype or saved.ndim != fresh.ndim or saved.shape[first:] != fresh.shape[first:]:
         raise InputError(
             f"saved memory: '{name}' is {saved.dtype}{saved.shape}, not {fresh.dtype}{fresh.shape}: "
             "it was learned with other node types, replicas or levels"

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import policy_cases
 import pytest
 from test_objective_first import TRUTH, seen
 
@@ -12,11 +13,19 @@ from penstock.control.spec import Manager
 from penstock.data.synthetic import synthetic_trace
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
+from penstock.domain.infrastructure import NodeType
+from penstock.domain.objective import Weights
 from penstock.domain.observation import OperatorObservation
+from penstock.perf.deployments import deployments, replicas_at
+from penstock.perf.queueing import m_m_1
+from penstock.policy.kernel import step
 from penstock.policy.memory import learned, with_learned
 from penstock.policy.operator.adaptive import Adaptive
 from penstock.policy.operator.objective_first import ObjectiveFirst
 from penstock.policy.registry import Level, entry
+from penstock.policy.rl.post_decision import BelievedModel
+from penstock.policy.rl.problem import operator_problem
 from penstock.policy.rl.worth_having import AdaptiveLearner
 from penstock.runtimes.sim.episode import no_totals, play, trail_of, world_of
 from penstock.simulation.one_operator import operator_of, run_operator
@@ -149,7 +158,7 @@ def test_in_batches_it_runs_no_fewer_replicas_than_the_objective_needs() -> None
         wanted, needed = objective.decide(needed, observed, RNG)
         decision, memory = policy.decide(memory, observed, RNG)
         target = decision.target.total if isinstance(decision, Scale) else replicas
-        assert target >= (wanted.target.total if isinstance(wanted, Scale) else min(replicas, target))
+        assert target >= (wanted.target.total if isinstance(wanted, Scale) else replicas)
         replicas = target
 
 
@@ -177,6 +186,66 @@ def test_what_it_remembers_can_be_saved_and_goes_on() -> None:
     other, _ = policy.decide(again, seen(420.0, 3, at_s=60.0), RNG)
     assert one == other
     assert TRUTH.tuple_s == pytest.approx(memory.batches.planned[1], rel=0.1)
+
+
+def test_what_was_learned_with_other_replicas_is_refused_not_read_beyond_its_end() -> None:
+    _, memory = in_batches([50.0] * 10)
+    fewer = spec(infrastructure="A:1", max_replicas=4, slo_s=5.0, service_rate=100.0)
+    rates = np.full(10, 50.0)
+    other: Adaptive = entry(Level.OPERATOR, "adaptive").build(operator_of(fewer, rates, rates, 1), {})
+    with pytest.raises(InputError, match="other node types, replicas or levels"):
+        with_learned(other.initial(), learned(memory))
+
+
+def test_a_backlog_is_worked_off_before_any_load_was_seen() -> None:
+    decisions, _ = in_batches([0.0] * 3, offered_rate=0.0, backlog=100_000.0, batch_s=1.0, batch_tuples=60.0)
+    assert any(isinstance(one, Scale) and one.target.total == 12 for one in decisions)
+
+
+def test_all_replicas_of_a_slow_type_are_not_enough_for_any_load() -> None:
+    """Four slow ones can work on 400 tuples/s if they do nothing else; a fifth of their time is kept free."""
+    types = (NodeType(name="slow", speedup=1.0, price=1.0), NodeType(name="fast", speedup=4.0, price=8.0))
+    space = deployments(types, 4)
+    queue = m_m_1(0.01)
+    policy = Adaptive(
+        node_types=types,
+        deployments=space,
+        problem=operator_problem(space, levels=3, max_rate=1e3, max_response_time_s=5.0, weights=Weights()),
+        believed=BelievedModel(deployments=space, queue=queue),
+    )
+    memory: Any = policy.initial()
+    decision: Decision = Hold("")
+    for second in range(2):
+        observed = seen(395.0, 4, at_s=float(second))._replace(replicas=Replicas((4, 0)))
+        decision, memory = policy.decide(memory, observed, RNG)
+    assert memory.limit[3] == pytest.approx(0.8 * 400, rel=0.02)
+    assert isinstance(decision, Scale)
+    assert decision.target.counts[1] >= 1
+
+
+def test_new_prices_leave_the_memory_they_are_told_of_alone() -> None:
+    policy, memory = played(spec(), taxi(2000))
+    before = learned(memory)
+    policy.informed(memory, policy.deployments, policy.deployments)
+    after = learned(memory)
+    assert all(np.array_equal(before[name], after[name], equal_nan=True) for name in before)
+
+
+def test_where_nodes_are_not_exchanged_it_asks_for_more_of_those_that_run() -> None:
+    """One replica of the first type runs, and whoever carries decisions out refuses every other type."""
+    one = spec()
+    rates = np.full(100, 400.0)
+    known = operator_of(one, rates, rates, 3)
+    policy: Adaptive = entry(Level.OPERATOR, "adaptive").build(known, {})
+    memory = policy.initial()
+    here = Replicas((1, 0, 0))
+    for _ in range(30):
+        handle = policy_cases.at(known.deployments, *here.counts)
+        target, _ = step(memory, policy_cases.mm1_seen(known.deployments, handle, 400.0, 1 / 180), RNG)
+        wanted = replicas_at(known.deployments, target)
+        if wanted.counts[1:] == (0, 0):
+            here = wanted
+    assert here.counts[0] >= 3  # 400 tuples/s at 180 each
 
 
 def test_without_a_load_measured_it_holds() -> None:

@@ -74,13 +74,16 @@ def test_older_moves_fade() -> None:
 def test_a_load_that_stays_low_is_looked_at_more_closely() -> None:
     me = learned([1600.0])
     steps = 0
-    while not too_low(me):
+    while not too_low(me, 10.0):
         learn_rate(me, 10.0)
         steps += 1
         assert steps < 100_000
+    assert not too_low(me, 1600.0)  # it is back
+    before = me.counts.copy()
     narrow(me)
     assert me.width[0] == 50.0
-    assert me.counts.sum() == 0.0
+    assert me.counts.sum() == pytest.approx(before[:32, :32].sum())
+    assert me.counts[1, 0] == before[0, 0] / 4
 
 
 def test_no_load_has_no_level() -> None:

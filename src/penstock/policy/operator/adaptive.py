@@ -36,7 +36,7 @@ from penstock.domain.observation import OperatorObservation
 from penstock.perf.deployments import Deployments, handle_of
 from penstock.perf.micro_batch import Calibration
 from penstock.policy.kernel import CompiledPolicy, InPlace, Seen, copied, with_other_nodes
-from penstock.policy.operator.learned_batches import Grown, LearnedBatches
+from penstock.policy.operator.learned_batches import Grown, LearnedBatches, comes_within_s
 from penstock.policy.operator.objective_first import ObjectiveFirst, ObjectiveMemory
 from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
@@ -95,7 +95,7 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
             nodes=Nodes(self.optimism * told, np.zeros(types), np.zeros(types), np.array([1.0, 0.0, 0.0])),
             batches=Batches(
                 known=np.full(_CALIBRATED + 2, np.nan),
-                planned=np.full(2, np.nan),
+                planned=np.full(4, np.nan),
                 recent=np.zeros((_RECENT, 2)),
                 readings=np.zeros(1, dtype=np.int64),
                 needed=np.zeros(types, dtype=np.int64),
@@ -108,6 +108,7 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
             chosen_count=np.zeros(1, dtype=np.int64),
             order=np.zeros(size, dtype=np.int64),
             values=np.zeros((size, LEVELS)),
+            asked=np.array([-1, -1, 0]),
             clock=np.zeros(2, dtype=np.int64),
             interval=np.ones(1),
             largest_gain=np.ones(1),
@@ -116,8 +117,9 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
         )
 
     def informed(self, memory: AdaptiveLearner, before: Deployments, after: Deployments) -> AdaptiveLearner:
-        plan_anew(memory)
-        return with_other_nodes(memory, before, after)
+        own = copied(memory)
+        plan_anew(own)
+        return with_other_nodes(own, before, after)
 
     def in_place(
         self, memory: AdaptiveLearner, *, explains: bool
@@ -148,35 +150,53 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
         if missing:
             return Hold(f"{', '.join(missing)} not measured"), memory
         if seen.replicas.total > self.deployments.max_replicas:
-            most = self.deployments.max_replicas
-            return Hold(f"{seen.replicas.total} replicas run, more than the {most} it knows about"), memory
+            return objective.decide(before, seen, rng)[0], memory
         me = copied(memory)
         after = objective.learned(before, seen)
         keep(me.batches, after)
-        if after.batches.model() is None:
-            return objective.decide(before, seen, rng)[0], me
         rate, backlog = objective.demand(after, seen)
-        for kind, running in enumerate(seen.replicas.counts):
-            me.batches.needed[kind] = objective.wanted(
-                after,
-                seen,
-                rate,
-                backlog,
-                # Of a type that does not run, too, as many as would do for a little more load.
-                here=running or self.deployments.max_replicas,
-                node_type=kind,
-            )
+        if after.batches.model() is None or (rate <= 0 and me.load.width[0] == 0):
+            return objective.decide(before, seen, rng)[
+                0
+            ], me  # nothing to plan with: no batch, or no load yet
+        self._need(me, after, seen, rate, backlog)
         changed = self._limits_changed(me, after, seen)
         here = candidate_of(me, self._handles.of(seen.replicas))
         best, least, stay = decide_at(me, here, rate, changed)
         return self._in_sentences(me, seen, rate, backlog, (best, least, stay)), me
+
+    def _need(
+        self,
+        me: AdaptiveLearner,
+        known: ObjectiveMemory,
+        seen: OperatorObservation,
+        rate: float,
+        backlog: float,
+    ) -> None:
+        """Note how many replicas of every type the objective needs."""
+        most = self.deployments.max_replicas
+        for kind, running in enumerate(seen.replicas.counts):
+            # Of a type that does not run, too, as many as would do for a little more load.
+            me.batches.needed[kind] = self._objective.wanted(
+                known, seen, rate, backlog, here=running or most, node_type=kind
+            )
+        enough = [
+            self._objective.enough(known, seen, rate, backlog, kind, most=most + 1) <= most
+            for kind in range(len(self.node_types))
+        ]
+        if any(enough):  # then not of a type of which all are too few
+            for kind, is_enough in enumerate(enough):
+                if not is_enough:
+                    me.batches.needed[kind] = most + 1
 
     def _limits_changed(self, me: AdaptiveLearner, known: ObjectiveMemory, seen: OperatorObservation) -> bool:
         """Work out anew what deployments can take, if batches have become others."""
         model = known.batches.model(trigger_s=seen.trigger_s or 0.0)
         if model is None:
             return False
-        now, planned = np.array([model.fixed_s, model.tuple_s]), me.batches.planned
+        ready_s = comes_within_s(seen, self._objective.ready_s)
+        now = np.array([model.fixed_s, model.tuple_s, model.shared_s, ready_s])
+        planned = me.batches.planned
         if np.all(np.abs(now - planned) <= _OTHER_BATCHES * planned):
             return False
         planned[:] = now
@@ -185,7 +205,8 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
             low, high = 0.0, float(count) * speed / max(model.tuple_s, _TINY_S)
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
-                enough = self._objective.enough(known, seen, middle, 0.0, int(kind))
+                most = self.deployments.max_replicas + 1  # so that all of them may be too few
+                enough = self._objective.enough(known, seen, middle, 0.0, int(kind), most=most)
                 low, high = (middle, high) if enough <= count else (low, middle)
             me.limit[candidate] = low
         return True
@@ -219,7 +240,7 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
     def _costs(me: AdaptiveLearner, least: float, stay: float) -> str:
         share = 1.0 - me.gamma  # of all that is to come, discounted, that is one interval's
         if stay == np.inf:
-            return f"expected cost of an interval {least * share:.4f}, and staying is not enough"
+            return f"expected cost of an interval {least * share:.4f}; what runs is too little, or a mix"
         return f"expected cost of an interval {least * share:.4f}, {stay * share:.4f} if nothing changes"
 
     def explain(self, memory: AdaptiveLearner, seen: Seen) -> str:

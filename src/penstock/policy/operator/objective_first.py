@@ -178,10 +178,17 @@ class ObjectiveFirst:
         return (1 - self.margin) * self.max_response_time_s
 
     def enough(
-        self, memory: ObjectiveMemory, seen: OperatorObservation, rate: float, backlog: float, added: int
+        self,
+        memory: ObjectiveMemory,
+        seen: OperatorObservation,
+        rate: float,
+        backlog: float,
+        added: int,
+        *,
+        most: int | None = None,
     ) -> int:
-        """The fewest replicas of this type that keep the bound."""
-        bound_s, most = self._bound_s, self.deployments.max_replicas
+        """The fewest replicas of this type that keep the bound; `most` where not even they do."""
+        bound_s, most = self._bound_s, most or self.deployments.max_replicas
         speedup = self.node_types[added].speedup
         drain_s = max(self.drain_s, self.max_response_time_s)
         model = memory.batches.model(trigger_s=seen.trigger_s or 0.0)
@@ -198,7 +205,7 @@ class ObjectiveFirst:
                 drain_s=drain_s,
             )
         load = rate + backlog / drain_s
-        for count in range(1, most + 1):
+        for count in range(1, min(most, self.deployments.max_replicas) + 1):
             only = Replicas(tuple(count if index == added else 0 for index in range(len(self.node_types))))
             if (
                 response_time(self.queue, self.deployments, handle_of(self.deployments, only), load)

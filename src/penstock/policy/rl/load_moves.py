@@ -1,7 +1,7 @@
 """How a load moves from one interval to the next, learned without knowing how high it will go.
 
 Rates fall into levels of equal width. A load above the highest level makes all of them twice as wide,
-and two neighbours become one; one that stays low for long makes them half as wide, and begins anew.
+and two neighbours become one; one that stays low for long makes them half as wide, each count shared out.
 How often which level followed which is counted, old counts fading as new ones come. Where little has
 been counted, the load is taken to move as it did at neighbouring levels, and before anything is known
 about the rest, to stay near where it is.
@@ -67,19 +67,19 @@ def widen(me: LoadMoves) -> None:
 
 
 @compiled
-def too_low(me: LoadMoves) -> bool:
-    """Whether the load has been so low for so long that its levels tell little apart."""
-    return bool(0 < me.highest[0] < _LOW * me.width[0])
+def too_low(me: LoadMoves, rate: float) -> bool:
+    """Whether the load has been so low for so long, and is, that its levels tell little apart."""
+    return bool(0 < max(me.highest[0], rate) < _LOW * me.width[0])
 
 
 @compiled
 def narrow(me: LoadMoves) -> None:
-    """Levels half as wide. What was counted cannot be split, so counting begins anew."""
+    """Levels half as wide: of what was counted, every quarter is as likely as the others."""
     me.width[0] /= 2.0
     me.last[0] = -1
-    for level in range(LEVELS):
-        for following in range(LEVELS):
-            me.counts[level, following] = 0.0
+    for level in range(LEVELS - 1, -1, -1):  # from above: what is overwritten is not needed any more
+        for following in range(LEVELS - 1, -1, -1):
+            me.counts[level, following] = me.counts[level // 2, following // 2] / 4.0
 
 
 @compiled
@@ -115,7 +115,7 @@ def fill_transitions(me: LoadMoves, probability: Floats, borrowed: Floats) -> No
     for level in range(LEVELS):
         total = 0.0
         for following in range(LEVELS):
-            near = _GUESSED * 0.5 ** (abs(following - level) + 1)
+            near = _GUESSED / 3.0 * 0.5 ** abs(following - level)
             borrowed[following] = near
             total += near
         for other in range(max(level - _REACH, 0), min(level + _REACH + 1, LEVELS)):

@@ -69,7 +69,7 @@ def iterate(
     `holding` is what an interval with a deployment costs and `violating` what a violation adds, by level,
     both by row. Ends once all values change by the same, give or take the tolerance: then their
     differences, which decide, are known. With a discount near 1 that is long before they are known
-    themselves, and every now and then all of them leap by what they would still change.
+    themselves; at the end, and every now and then before, all of them leap by what they would still change.
     """
     levels = room.moving.size
     sweeps = 0
@@ -96,11 +96,12 @@ def iterate(
                 smallest = min(smallest, by)
                 largest = max(largest, by)
                 values[row, level] = expected
-        if largest - smallest <= tolerance:
-            break
-        if sweeps % _SWEEPS_BETWEEN_LEAPS == 0:
+        done = largest - smallest <= tolerance
+        if done or sweeps % _SWEEPS_BETWEEN_LEAPS == 0:
             leap = gamma / (1.0 - gamma) * (smallest + largest) / 2.0
             for index in range(count):
                 for level in range(levels):
                     values[rows[index], level] += leap
+        if done:
+            break
     return sweeps

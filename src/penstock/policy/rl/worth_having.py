@@ -33,6 +33,8 @@ _TOLERANCE = 1e-5
 _CHANGED = 0.02  # relative, of a speed or of waiting times: from there on plans are made anew
 _LEAST_LOAD, _MOST_LOAD = 0.05, 0.98  # utilisation between which waiting tells something
 _LEAST_WEIGHT = 0.1  # of the latest measurement of a speed, however many there were before
+_REFUSALS = 3  # in a row, after which only replicas of the type that runs are asked for
+_FROM, _FOR, _REFUSED = range(3)
 _UNTIL_PLAN, _PLANS = range(2)
 _CORRECTION, _MEASURED, _PLANNED_CORRECTION = range(3)
 
@@ -50,7 +52,7 @@ class Batches(NamedTuple):
     """What is known of micro-batches, where there are any (NaN: not known)."""
 
     known: Floats  # a Calibration, and when replicas came
-    planned: Floats  # [fixed part, time per tuple] the latest plan was made with
+    planned: Floats  # [fixed part, per tuple, shared, until replicas are ready] of the latest plan
     recent: Floats  # (moment, tuples/s) of the latest readings of the load
     readings: Ints  # [how many]
     needed: Ints  # replicas by node type: no fewer, whatever the plan says
@@ -74,6 +76,7 @@ class AdaptiveLearner(NamedTuple):
     chosen_count: Ints  # [how many]
     order: Ints
     values: Floats  # by candidate and level
+    asked: Ints  # [candidate that ran, candidate asked for, exchanges of types that nobody carried out]
     clock: Ints  # [intervals until the next plan, plans made]
     interval: Floats  # [between two plans]
     largest_gain: Floats
@@ -83,8 +86,14 @@ class AdaptiveLearner(NamedTuple):
 
 def plan_anew(me: AdaptiveLearner) -> None:
     """Plan at the next interval: prices have changed."""
-    me.clock[_UNTIL_PLAN] = 0
+    plan_in(me, 0)
     me.interval[0] = 1.0
+    me.asked[_REFUSED] = 0
+
+
+def plan_in(me: AdaptiveLearner, intervals: int) -> None:
+    """Plan after so many intervals, if nothing changes before."""
+    me.clock[_UNTIL_PLAN] = intervals
 
 
 @compiled
@@ -159,6 +168,29 @@ def find_limit(me: AdaptiveLearner, candidate: int) -> float:
 
 
 @compiled
+def _confined(me: AdaptiveLearner, here: int) -> bool:
+    """Whether replicas of another type were asked for in vain: known nodes, for one, are not exchanged."""
+    return bool(here >= 0 and me.asked[_REFUSED] >= _REFUSALS)
+
+
+@compiled
+def _alike(me: AdaptiveLearner, here: int, candidate: int) -> bool:
+    return bool(me.types[candidate] == me.types[here])
+
+
+@compiled
+def notice_refusals(me: AdaptiveLearner, here: int) -> bool:
+    """Count exchanges of types that did not come; returns whether that changes what can be asked for."""
+    before = _confined(me, here)
+    if here >= 0 and me.asked[_FOR] >= 0:
+        if not _alike(me, here, me.asked[_FROM]):
+            me.asked[_REFUSED] = 0  # one came, whoever wanted it
+        elif here == me.asked[_FROM] and not _alike(me, here, me.asked[_FOR]):
+            me.asked[_REFUSED] += 1
+    return _confined(me, here) != before
+
+
+@compiled
 def choose_candidates(me: AdaptiveLearner, here: int) -> None:
     """Keep what is running, and every candidate that can take more than all that are as cheap."""
     p = me.problem
@@ -177,7 +209,11 @@ def choose_candidates(me: AdaptiveLearner, here: int) -> None:
     count, most = 0, -1.0
     for index in range(size):
         candidate = me.order[index]
-        if me.limit[candidate] > most or candidate == here:
+        if (
+            me.limit[candidate] > most
+            or candidate == here
+            or (_confined(me, here) and _alike(me, here, candidate))
+        ):
             most = max(most, me.limit[candidate])
             me.chosen[count] = candidate
             count += 1
@@ -232,7 +268,12 @@ def best_candidate(me: AdaptiveLearner, here: int, level: int) -> tuple[int, flo
     best, least = here, np.inf
     for index in range(me.chosen_count[0]):
         candidate = me.chosen[index]
-        if me.counts[candidate] < me.batches.needed[me.types[candidate]]:
+        needed = me.batches.needed[me.types[candidate]]
+        if _confined(me, here):
+            needed = min(needed, me.problem.deployments.max_replicas)  # however few all of them are
+            if not _alike(me, here, candidate):
+                continue
+        if me.counts[candidate] < needed:
             continue
         value = me.holding[candidate] + me.values[candidate, level]
         if candidate == here:
@@ -248,18 +289,17 @@ def best_candidate(me: AdaptiveLearner, here: int, level: int) -> tuple[int, flo
 def _widened(me: AdaptiveLearner, rate: float) -> bool:
     """Whether levels had to be made wider or narrower; values go along."""
     changed = False
-    half = LEVELS // 2
     while too_high(me.load, rate):
         widen(me.load)
         for candidate in range(me.values.shape[0]):
             for level in range(LEVELS):
                 me.values[candidate, level] = me.values[candidate, min(2 * level, LEVELS - 1)]
         changed = True
-    while too_low(me.load):
+    while too_low(me.load, rate):
         narrow(me.load)
         for candidate in range(me.values.shape[0]):
             for level in range(LEVELS - 1, -1, -1):
-                me.values[candidate, level] = me.values[candidate, min(level // 2, half)]
+                me.values[candidate, level] = me.values[candidate, level // 2]
         changed = True
     return changed
 
@@ -268,15 +308,20 @@ def _widened(me: AdaptiveLearner, rate: float) -> bool:
 def decide_at(me: AdaptiveLearner, here: int, rate: float, changed: bool) -> tuple[int, float, float]:
     """Learn from this load and decide as `best_candidate` does, after a plan if it is time for one."""
     changed = _widened(me, rate) or changed
+    changed = notice_refusals(me, here) or changed
     level = learn_rate(me.load, rate)
     if level < 0:
         return here, 0.0, 0.0
     me.clock[_UNTIL_PLAN] -= 1
     if changed or me.clock[_UNTIL_PLAN] < 0:
-        me.interval[0] = min(_GROWTH * me.interval[0], _LONGEST)
+        if not changed:
+            me.interval[0] = min(_GROWTH * me.interval[0], _LONGEST)
         me.clock[_UNTIL_PLAN] = int(me.interval[0])
         plan(me, here)
-    return best_candidate(me, here, level)
+    best, least, stay = best_candidate(me, here, level)
+    me.asked[_FROM] = here
+    me.asked[_FOR] = best if here >= 0 else -1
+    return best, least, stay
 
 
 @step_of(AdaptiveLearner)
