@@ -49,7 +49,12 @@ def compile_policy(declared: ControllerSpec) -> None:
         application_policy=Manager(GRANT_ALL),
     )
     controller, memory = build_controller(spec)
-    pretrained(spec, controller, memory, slots=1)
+    ready = [getattr(policy, "get_ready", None) for policy in controller.managers.operators.values()]
+    for get_ready in ready:
+        if get_ready is not None:
+            get_ready()
+    if not any(ready):
+        pretrained(spec, controller, memory, slots=1)
 
 
 def response_time_of(app: App) -> float:

@@ -64,7 +64,7 @@ _TUPLE_S, _FIXED_S = (Calibration._fields.index(name) for name in ("tuple_s", "f
 @operator_policy("adaptive", chance=True, has_bounds=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(CompiledPolicy[AdaptiveLearner]):
-    """Learns how the load moves and how fast nodes are, and plans with both: the default."""
+    """Learns how the load moves and how fast nodes are, and plans with both: the default of `simulate`."""
 
     problem: Problem
     believed: BelievedModel
@@ -120,6 +120,11 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
         own = copied(memory)
         plan_anew(own)
         return with_other_nodes(own, before, after)
+
+    def get_ready(self) -> None:
+        """Compile what a live decision calls, which takes half a minute on a new machine."""
+        me = self.initial()
+        decide_at(me, candidate_of(me, int(me.handles[0])), 1.0, True)
 
     def in_place(
         self, memory: AdaptiveLearner, *, explains: bool
