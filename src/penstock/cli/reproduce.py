@@ -22,7 +22,7 @@ def reproduce(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="What to reproduce: {reproductions}; all but taas-deep and taas-figure* (hours) if left out."
+            help="What to reproduce: {reproductions}; all but taas-deep and taas-figure* (long) if left out."
         ),
     ] = None,
     data: Annotated[

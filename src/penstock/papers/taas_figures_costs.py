@@ -38,7 +38,8 @@ WEIGHTS = (
     Weights(performance=0.1, resources=0.8, reconfiguration=0.1),
     Weights(performance=0.1, resources=0.1, reconfiguration=0.8),
 )
-TUNED = ("ql-pds-plus", *BESIDE)
+EXAMPLE = "ql-pds-plus"  # what is claimed of; the paper does not name its policy
+TUNED = (EXAMPLE, *BESIDE)
 
 
 def weights_label(weights: Weights) -> str:
@@ -123,6 +124,7 @@ def claims_12(results: Measured) -> list[Claim]:
                     otherwise="one is best in all",
                     number=float(len(different)),
                     note=note,
+                    claimed=policy == EXAMPLE,
                 )
             )
     return claims
@@ -221,7 +223,8 @@ def claims_16(results: Measured) -> list[Claim]:
                     otherwise=cheapest,
                     number=mine / rest,
                     note=f"QL-PDS {mine:.4f}, the cheapest baseline {cheapest} {rest:.4f}; "
-                    f"QL-PDS+ {plus:.4f}, {OURS} {cost(family, types, OURS):.4f}",
+                    f"QL-PDS+ {plus:.4f}, {OURS} {cost(family, types, OURS):.4f}"
+                    + ("; Table 2 itself prints TB-S below QL+PDS" if family == "B" else ""),
                 )
             )
     for types in TYPES[1:]:
