@@ -31,7 +31,8 @@ SETTINGS = (
     "slot 262,500 on; levels up to 650/s as before the change, and once more up to the highest rate. This "
     "choice was made after looking at the tabular policies in both.",
     "Figure 12: the policy, infrastructure and weights of the paper's example are not given; ours are in the "
-    "charts, and the claim is about QL+PDS+. Figure 18: 10 replicas, 8 bytes a value, of networks the weights alone.",
+    "charts, and the claim is about QL+PDS+. Figure 18: 10 replicas, 8 bytes a value, of networks the "
+    "weights alone. Figure 27: with few seeds only large differences are significant.",
 )
 
 FIGURES: Mapping[int, Callable[[Traces, Effort], Figure]] = {
