@@ -30,7 +30,7 @@ SETTINGS = (
     "values for B with three types are shown. Figure 24: the first 200,000 slots, then twice the rates from "
     "slot 262,500 on; levels up to 650/s as before the change, and once more up to the highest rate. This "
     "choice was made after looking at the tabular policies in both.",
-    "Figure 16: threshold-0 uses the first type, as the text says of -0; the published code has no such variant "
+    "Figure 16: threshold-0 uses the first type, as the text has it; the published code has no such policy "
     "(it takes the cheapest type instead), so what the paper drew as Thr-0, if anything, may be Thr-C.",
     "Figure 12: the policy, infrastructure and weights of the paper's example are not given; ours are in the "
     "charts, and the claim is about QL+PDS+. Figure 18: 10 replicas, 8 bytes a value, of networks the "
