@@ -1,7 +1,6 @@
 """The order of the deep policies, printed and measured."""
 
 from penstock.papers.claims import Claim
-from penstock.papers.reproductions import REPRODUCTIONS
 from penstock.papers.taas_deep import ROWS, cheapest_first, order_claims, printed_costs
 
 
@@ -47,7 +46,3 @@ def test_the_order_of_a_cell_holds_if_it_is_the_printed_one_whatever_that_is() -
 
 def test_cheapest_first() -> None:
     assert cheapest_first({"a": 2.0, "b": 1.0}) == ("b", "a")
-
-
-def test_an_hour_of_runs_is_done_only_when_asked_for() -> None:
-    assert [name for name, one in REPRODUCTIONS.items() if one.only_by_name] == ["taas-deep"]

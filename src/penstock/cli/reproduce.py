@@ -21,7 +21,9 @@ _USUAL_PLACES = ("../shared/data", "data", ".")
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="What to reproduce: {reproductions}; all but taas-deep (an hour) if left out."),
+        typer.Argument(
+            help="What to reproduce: {reproductions}; all but taas-deep and taas-figure* (long) if left out."
+        ),
     ] = None,
     data: Annotated[
         Path | None,

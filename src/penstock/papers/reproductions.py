@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.papers import (
     adaptive,
@@ -12,6 +13,7 @@ from penstock.papers import (
     mpc,
     mpc_migration,
     taas_deep,
+    taas_figures,
     taas_tables,
 )
 from penstock.papers.claims import Claim, Findings, Progress, Traces
@@ -34,6 +36,16 @@ def _claims_only(
     return lambda traces, threads, progress: Findings(claims=run(traces, threads, progress))
 
 
+def _figures(*numbers: int) -> Reproduction:
+    named = f"Figure {numbers[0]}" if len(numbers) == 1 else f"Figures {', '.join(map(str, numbers))}"
+    return Reproduction(
+        title=f"{named} of Russo 2023 (TAAS)",
+        settings=taas_figures.SETTINGS,
+        run=partial(taas_figures.reproduce, numbers),
+        only_by_name=True,
+    )
+
+
 REPRODUCTIONS: Mapping[str, Reproduction] = {
     "taas-tables": Reproduction(
         title="Tables 2-5 of Russo 2023 (TAAS), every row but the deep ones",
@@ -51,6 +63,8 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         run=_claims_only(taas_deep.reproduce),
         only_by_name=True,
     ),
+    "taas-figures": _figures(*taas_figures.FIGURES),
+    **{f"taas-figure-{number}": _figures(number) for number in taas_figures.FIGURES},
     "edf-table-1": Reproduction(
         title="Table 1 of Cardellini 2018 (FGCS), simulated",
         settings=edf_table.SETTINGS,
