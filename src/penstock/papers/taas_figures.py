@@ -18,7 +18,7 @@ SETTINGS = (
     "Figures print no numbers: claims are sentences of the paper's text, judged by a measure of ours that "
     "each note gives. What is not in the paper's figures (value iteration in some, `adaptive` in all) is "
     "shown beside them and marked as ours.",
-    "Limits for words such as far, close, slightly higher or unacceptable (2 and 1.25 times) were chosen with "
+    "Limits for words like far, close, slightly higher or unacceptable (2 and 1.25 times) were chosen with "
     "the printed tables and published results in view, so Figures 16, 23 and 25 are no blind test.",
     "Taxi, 400,001 slots, 30 levels up to 650/s, as published: see taas-tables for what that means (first "
     "replicas, normalisation, old speedups of B with ten types, B2 priced by speedup^1.5). Figure 17: the "
