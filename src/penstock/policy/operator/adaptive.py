@@ -155,15 +155,15 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
         if missing:
             return Hold(f"{', '.join(missing)} not measured"), memory
         if seen.replicas.total > self.deployments.max_replicas:
-            return objective.decide(before, seen, rng)[0], memory
+            decision, _ = objective.decide(before, seen, rng)
+            return decision, memory
         me = copied(memory)
         after = objective.learned(before, seen)
         keep(me.batches, after)
         rate, backlog = objective.demand(after, seen)
         if after.batches.model() is None or (rate <= 0 and me.load.width[0] == 0):
-            return objective.decide(before, seen, rng)[
-                0
-            ], me  # nothing to plan with: no batch, or no load yet
+            decision, _ = objective.decide(before, seen, rng)  # no batch or no load yet to plan with
+            return decision, me
         self._need(me, after, seen, rate, backlog)
         changed = self._limits_changed(me, after, seen)
         here = candidate_of(me, self._handles.of(seen.replicas))
