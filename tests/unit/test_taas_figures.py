@@ -168,11 +168,11 @@ def test_what_is_kept_of_runs_is_what_a_single_run_says_and_progress_counts_them
     assert kept.so_far[-1] == pytest.approx(kept.cost)
 
 
-def test_histories_are_run_a_few_at_a_time_and_none_is_lost() -> None:
+def test_every_point_gets_its_own_runs() -> None:
     spec = OneOperator(operator_policy=Manager("threshold-c"), as_published=True)
     jobs = {Point("A:3", str(index)): jobs_of(spec, (1,), RATES[: 50 + index], None) for index in range(9)}
     figure = Figure(jobs=jobs, charts=lambda _: [], claims=lambda _: [], marks=marks_of(50))
-    results = measured(figure, 1, lambda: None)
+    results = measured(figure, 1, Progress(of=lambda _: None, advance=lambda: None))
     assert list(results) == list(jobs)
     alone = run(spec, RATES[:58]).avg_cost
     assert results[Point("A:3", "8")].cost == pytest.approx(alone)

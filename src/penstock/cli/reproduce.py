@@ -33,14 +33,20 @@ def reproduce(
         ),
     ] = None,
     threads: options.ThreadsOption = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Run everything again, whatever an interrupted run has done.")
+    ] = False,
     out: Annotated[Path, typer.Option("--out", help="Page to write (HTML).")] = Path("out/reproduce.html"),
     json_output: options.JsonOption = False,
 ) -> None:
     """Run the experiments behind the papers' tables and show measured values beside the printed ones.
 
-    All but edrp-tables and mpc need the real traces the tables were made with.
+    All but edrp-tables and mpc need the real traces the tables were made with. Finished simulations of
+    Russo 2023 (taas-*, adaptive) are kept beside the page: the same command goes on from there after an
+    interruption, unless the sources of Penstock have changed.
     """
     from penstock.papers.claims import Progress, no_traces
+    from penstock.papers.kept_runs import KeptRuns
     from penstock.papers.reproductions import REPRODUCTIONS
     from penstock.reports.claims import claims_page
 
@@ -52,19 +58,23 @@ def reproduce(
     check_can_write(out)
     needed = any(REPRODUCTIONS[name].needs_traces for name in wanted)
     traces = _traces(data) if needed else no_traces()
+    runs = out.with_suffix(".runs.jsonl")
+    if fresh:
+        runs.unlink(missing_ok=True)
+    kept = KeptRuns(runs)
     claims: list[Claim] = []
     charts: list[Chart] = []
     began = time.perf_counter()
     for name in wanted:
         with screen.progress(name, None) as bar:
-            progress = Progress(of=bar.of, advance=bar.advance)
+            progress = Progress(of=bar.of, advance=bar.advance, kept=kept)
             findings = REPRODUCTIONS[name].run(traces, options.default_threads(threads), progress)
             claims += findings.claims
             charts += findings.charts
     took = time.perf_counter() - began
     page = claims_page(
         "Reproduced: " + "; ".join(REPRODUCTIONS[name].title for name in wanted),
-        f"{len(claims)} values, measured and printed side by side, in {took:.0f} s.",
+        f"{len(claims)} values, measured and printed side by side, in {took:.0f} s{_from_before(kept.used)}.",
         [setting for name in wanted for setting in REPRODUCTIONS[name].settings],
         [(c.id, c.printed, c.shown, _tolerance(c), c.holds, c.note) for c in claims],
         _costs(claims),
@@ -87,7 +97,13 @@ def reproduce(
             f"differs: {claim.id}: printed {claim.printed}, measured {claim.shown}. {claim.note}"
         )
     held = sum(1 for claim in claims if claim.holds)
-    screen.out.print(f"{held} claims hold, {len(differing)} do not; {took:.0f} s; page: {out}")
+    screen.out.print(
+        f"{held} claims hold, {len(differing)} do not; {took:.0f} s{_from_before(kept.used)}; page: {out}"
+    )
+
+
+def _from_before(runs: int) -> str:
+    return f", with {runs:,} runs of an earlier time" if runs else ""
 
 
 def _costs(claims: "Sequence[Claim]") -> dict[str, list[tuple[str, float, float]]]:

@@ -10,16 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.compiled import Floats
+from penstock.compiled import Floats, Ints
 from penstock.control.spec import Manager
 from penstock.data.synthetic import synthetic_trace
 from penstock.papers.claims import Chart, Claim, Findings, Progress, Series, Traces
 from penstock.papers.hindsight import least_costs
+from penstock.papers.kept_runs import KeptRuns
 from penstock.papers.taas_tables import printed_rows, rates_of
 from penstock.perf.deployments import LARGEST_ENUMERATION, with_types
 from penstock.runtimes.sim.episode import no_totals, play, single_replica, trail_of, world_of
 from penstock.simulation.one_operator import operator_of
-from penstock.simulation.play import Job, run_all
+from penstock.simulation.play import Job
 from penstock.simulation.presets import WORKLOADS
 from penstock.simulation.result import SimulationResult
 from penstock.simulation.spec import OneOperator, Shift
@@ -99,14 +100,13 @@ class Run(NamedTuple):
     cost: float
     second_half: float
     violations_pct: float
-    seconds: float
 
 
 def _kept(result: SimulationResult) -> Run:
     if result.history is None:
         raise TypeError("a simulation without its history")
     half = result.history.cost[result.slots // 2 :]
-    return Run(result.avg_cost, float(half.mean()), result.violations_pct, result.seconds)
+    return Run(result.avg_cost, float(half.mean()), result.violations_pct)
 
 
 def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
@@ -114,26 +114,33 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
     listed = cells()
     progress.of(len(listed) + 2 * len(UNSEEN) + 2 * len(CHANGES))
     claims: list[Claim] = []
+    runs = _runs(threads, progress.kept)
     for cell in listed:
-        claims += _cell_claims(cell, rates_of(traces, cell.trace), threads)
+        claims += _cell_claims(cell, rates_of(traces, cell.trace), runs)
         progress.advance()
     for name in UNSEEN:
         for infrastructure in ("A:3", "B:3"):
-            claims += _unseen_claims(name, infrastructure, threads)
+            claims += _unseen_claims(name, infrastructure, runs)
             progress.advance()
     charts: list[Chart] = []
     for change in CHANGES:
         for infrastructure in ("A:3", "B:3"):
-            found = _change_findings(change, infrastructure, traces.taxi, threads)
+            found = _change_findings(change, infrastructure, traces.taxi, threads, progress.kept)
             claims += found.claims
             charts += found.charts
             progress.advance()
     return Findings(claims=[*_counted(claims), *claims], charts=[_bars(claims), *charts])
 
 
-def _runs(specs: Sequence[OneOperator], rates: Floats, training: Floats | None, threads: int) -> list[Run]:
-    jobs: list[Job] = [(spec, rates, training) for spec in specs]
-    return [_kept(result) for result in run_all(jobs, threads=threads, with_history=True)]
+Runs = Callable[[Sequence[OneOperator], Floats, Floats | None], list[Run]]  # specs, rates, trained on
+
+
+def _runs(threads: int, kept: KeptRuns) -> Runs:
+    def runs(specs: Sequence[OneOperator], rates: Floats, training: Floats | None) -> list[Run]:
+        jobs: list[Job] = [(spec, rates, training) for spec in specs]
+        return kept.measured(jobs, Run, _kept, threads=threads, with_history=True)
+
+    return runs
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -152,8 +159,8 @@ def _said(values: Sequence[float]) -> str:
     return f"{mean:.5f} +- {half:.5f} over {len(values)} seeds"
 
 
-def _cell_claims(cell: Cell, rates: Floats, threads: int) -> list[Claim]:
-    runs = _runs([spec_of(cell, OURS, seed) for seed in range(1, SEEDS + 1)], rates, None, threads)
+def _cell_claims(cell: Cell, rates: Floats, runs_of: Runs) -> list[Claim]:
+    runs = runs_of([spec_of(cell, OURS, seed) for seed in range(1, SEEDS + 1)], rates, None)
     name = f"table-{cell.table}/{cell.infrastructure.replace(':', '')}"
     mean = float(np.mean([run.cost for run in runs]))
     claims = [
@@ -172,7 +179,7 @@ def _cell_claims(cell: Cell, rates: Floats, threads: int) -> list[Claim]:
     bound = float(least_costs(known, rates)[rates.size // 2 :].mean())
     halves = [run.second_half for run in runs]
     if can_be_planned(cell):
-        (best,) = _runs([spec_of(cell, OPTIMUM, 1)], rates, rates, 1)
+        (best,) = runs_of([spec_of(cell, OPTIMUM, 1)], rates, rates)
         claims.append(_beside_optimum(name, halves, best, bound))
         allowed = max(1.0, best.violations_pct)
     else:
@@ -216,7 +223,7 @@ def _beside_optimum(name: str, halves: Sequence[float], best: Run, bound: float)
     )
 
 
-def _unseen_claims(name: str, infrastructure: str, threads: int) -> list[Claim]:
+def _unseen_claims(name: str, infrastructure: str, runs_of: Runs) -> list[Claim]:
     like, trace_seed = UNSEEN[name]
     rates = synthetic_trace(like, slots=UNSEEN_SLOTS, seed=trace_seed, mean_rate=330.0).rates
     base = OneOperator(operator_policy=Manager(OURS), infrastructure=infrastructure, as_published=True)
@@ -226,7 +233,7 @@ def _unseen_claims(name: str, infrastructure: str, threads: int) -> list[Claim]:
             replace(base, operator_policy=Manager(policy), seed=seed, max_rate=float(rates.max()))
             for seed in range(1, seeds + 1)
         ]
-        return _runs(specs, rates, training, threads)
+        return runs_of(specs, rates, training)
 
     ours, (best,) = of(OURS, SEEDS, None), of(OPTIMUM, 1, rates)
     others = {policy: float(np.mean([run.cost for run in of(policy, 3, None)])) for policy in OTHERS}
@@ -315,10 +322,26 @@ def optimum_after(change: Change, infrastructure: str, rates: Floats) -> Floats:
     return trail.cost
 
 
-def _change_findings(change: Change, infrastructure: str, taxi: Floats, threads: int) -> Findings:
+class Recovery(NamedTuple):
+    """One run after a change."""
+
+    slots: int  # until it is close to the optimum
+    curve: tuple[float, ...]  # mean cost since the change, at growing intervals
+
+
+def _change_findings(
+    change: Change, infrastructure: str, taxi: Floats, threads: int, kept: KeptRuns
+) -> Findings:
     rates = change.rates(taxi)
     optimum = optimum_after(change, infrastructure, rates[CHANGE_AT:])
     highest = float(rates.max())
+
+    def recovery(result: SimulationResult) -> Recovery:
+        if result.history is None:
+            raise TypeError("a simulation without its history")
+        cost = result.history.cost[CHANGE_AT:]
+        return Recovery(slots_until_close(cost, optimum), _curve(cost))
+
     taken: dict[str, list[int]] = {}
     lines: list[Series] = []
     for policy in (OURS, *OTHERS):
@@ -326,10 +349,9 @@ def _change_findings(change: Change, infrastructure: str, taxi: Floats, threads:
         jobs: list[Job] = [
             (change.spec(policy, infrastructure, seed, highest), rates, None) for seed in range(1, seeds + 1)
         ]
-        results = run_all(jobs, threads=threads, with_history=True)
-        after = [made.history.cost[CHANGE_AT:] for made in results if made.history is not None]
-        taken[policy] = [slots_until_close(cost, optimum) for cost in after]
-        lines.append(_line(policy, after[0]))
+        runs = kept.measured(jobs, Recovery, recovery, named=change.name, threads=threads, with_history=True)
+        taken[policy] = [run.slots for run in runs]
+        lines.append(_line(policy, runs[0].curve, optimum.size))
     where = f"{change.name}/{infrastructure.replace(':', '')}"
     ours = float(np.mean(taken[OURS]))
     soonest = min(OTHERS, key=lambda policy: float(np.mean(taken[policy])))
@@ -350,16 +372,23 @@ def _change_findings(change: Change, infrastructure: str, taxi: Floats, threads:
         note="Since the change, one seed each; the optimum was planned for the new conditions.",
         x_title="slots since the change",
         y_title="mean cost",
-        series=[_line("optimum", optimum), *lines],
+        series=[_line("optimum", _curve(optimum), optimum.size), *lines],
         log_y=True,
     )
     return Findings(claims=[claim], charts=[chart])
 
 
-def _line(name: str, cost: Floats) -> Series:
-    points = np.unique(np.geomspace(10, cost.size, 200).astype(int))
-    mean = np.cumsum(cost)[points - 1] / points
-    return Series(name=name, x=[float(one) for one in points], y=[float(one) for one in mean])
+def _points(slots: int) -> Ints:
+    return np.unique(np.geomspace(10, slots, 200).astype(np.int64))
+
+
+def _curve(cost: Floats) -> tuple[float, ...]:
+    points = _points(cost.size)
+    return tuple(float(mean) for mean in np.cumsum(cost)[points - 1] / points)
+
+
+def _line(name: str, curve: Sequence[float], slots: int) -> Series:
+    return Series(name=name, x=[float(one) for one in _points(slots)], y=list(curve))
 
 
 # All of it in a few numbers

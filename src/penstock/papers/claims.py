@@ -1,11 +1,12 @@
 """A claim: something printed in a paper, what we measured, and whether the two agree."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
 from penstock.compiled import Floats, frozen_floats
+from penstock.papers.kept_runs import KeptRuns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,3 +105,4 @@ class Progress:
 
     of: Callable[[int], None]  # how many steps there are
     advance: Callable[[], None]  # one of them is done
+    kept: KeptRuns = field(default_factory=KeptRuns)  # what an earlier, interrupted one has done

@@ -16,7 +16,7 @@ from penstock.control.spec import Manager
 from penstock.papers.claims import Chart, Claim, Findings, Progress, Series
 from penstock.papers.taas_tables import TAXI_SLOTS
 from penstock.policy.registry import Level
-from penstock.simulation.play import Job, run_all
+from penstock.simulation.play import Job
 from penstock.simulation.result import SimulationResult
 from penstock.simulation.spec import OneOperator
 
@@ -26,7 +26,6 @@ DEEP = ("dql", "dql-pds", "dql-pds-plus")
 OURS, PLANNED = "adaptive", "vi"
 LEARNERS = (*TABULAR, LINEAR, *DEEP)  # the paper's
 BESIDE = (*DEEP, PLANNED, OURS)  # in every figure, drawn in the paper or not
-_CHUNK = 4  # jobs per thread whose histories are in memory at a time
 _CURVE_POINTS = 200
 
 
@@ -86,45 +85,44 @@ def findings(figures: Iterable[Figure], threads: int, progress: Progress) -> Fin
     charts: list[Chart] = []
     claims: list[Claim] = []
     for figure in listed:
-        results = measured(figure, threads, progress.advance)
+        results = measured(figure, threads, progress)
         charts += figure.charts(results)
         claims += figure.claims(results)
         progress.advance()
     return Findings(claims=claims, charts=charts)
 
 
-def measured(figure: Figure, threads: int, advance: Callable[[], None]) -> dict[Point, Mean]:
-    """The means over seeds; histories are dropped as soon as their curves are known."""
-    jobs = [(point, job) for point, seeds in figure.jobs.items() for job in seeds]
-    with_history = figure.marks.size > 0
-    chunk = _CHUNK * max(threads, 1) if with_history else max(len(jobs), 1)
-    kept: dict[Point, list[Mean]] = {}
-    for start in range(0, len(jobs), chunk):
-        part = jobs[start : start + chunk]
-        results = run_all(
-            [job for _, job in part],
-            threads=threads,
-            with_history=with_history,
-            done=lambda _: advance(),
+def measured(figure: Figure, threads: int, progress: Progress) -> dict[Point, Mean]:
+    """The means over seeds."""
+    points = [point for point, seeds in figure.jobs.items() for _ in seeds]
+    marks = figure.marks
+
+    def kept(result: SimulationResult) -> Mean:
+        so_far: tuple[float, ...] = ()
+        if result.history is not None:
+            so_far = tuple(float(mean) for mean in np.cumsum(result.history.cost)[marks - 1] / marks)
+        return Mean(
+            result.avg_cost,
+            result.violations_pct,
+            result.reconfigurations_pct,
+            result.resource_cost,
+            (result.avg_cost,),
+            so_far,
         )
-        for (point, _), result in zip(part, results, strict=True):
-            kept.setdefault(point, []).append(_kept(result, figure.marks))
-    return {point: mean_of(runs) for point, runs in kept.items()}
 
-
-def _kept(result: SimulationResult, marks: Ints) -> Mean:
-    so_far: tuple[float, ...] = ()
-    if result.history is not None:
-        means = np.cumsum(result.history.cost)[marks - 1] / marks
-        so_far = tuple(float(mean) for mean in means)
-    return Mean(
-        result.avg_cost,
-        result.violations_pct,
-        result.reconfigurations_pct,
-        result.resource_cost,
-        (result.avg_cost,),
-        so_far,
+    runs = progress.kept.measured(
+        [job for seeds in figure.jobs.values() for job in seeds],
+        Mean,
+        kept,
+        named=f"at slots {marks.tolist()}",
+        threads=threads,
+        with_history=marks.size > 0,
+        done=progress.advance,
     )
+    by_point: dict[Point, list[Mean]] = {}
+    for point, run in zip(points, runs, strict=True):
+        by_point.setdefault(point, []).append(run)
+    return {point: mean_of(of) for point, of in by_point.items()}
 
 
 def mean_of(runs: Sequence[Mean]) -> Mean:

@@ -1,7 +1,6 @@
 """Figures 12, 16-18, 23-25 and 27 of Russo 2023 (TAAS), each by itself or all of them.
 
-Deep policies take most of the time, so figures are reproductions of their own: a run that was
-interrupted is continued with those that are missing.
+Deep policies take most of the time, so figures are reproductions of their own.
 """
 
 from collections.abc import Callable, Mapping, Sequence

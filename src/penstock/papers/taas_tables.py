@@ -4,13 +4,14 @@ import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 
 from penstock.compiled import Floats
 from penstock.control.spec import Manager
 from penstock.papers.claims import Claim, Progress, Traces, shown_like
-from penstock.simulation.play import Job, run_all
+from penstock.simulation.play import Job
 from penstock.simulation.presets import WORKLOADS
 from penstock.simulation.result import SimulationResult
 from penstock.simulation.spec import OneOperator
@@ -78,12 +79,25 @@ def rates_of(traces: Traces, name: str) -> Floats:
     return traces.taxi[:TAXI_SLOTS] if name == "taxi" else traces.tweets
 
 
+class Outcome(NamedTuple):
+    """The columns of the tables."""
+
+    avg_cost: float
+    violations_pct: float
+    reconfigurations_pct: float
+    resource_cost: float
+
+
+def outcome_of(result: SimulationResult) -> Outcome:
+    return Outcome(result.avg_cost, result.violations_pct, result.reconfigurations_pct, result.resource_cost)
+
+
 @dataclass(frozen=True, slots=True)
 class Pending:
     """Claims that wait for these jobs."""
 
     jobs: tuple[Job, ...]
-    claims: Callable[[Sequence[SimulationResult]], list[Claim]]
+    claims: Callable[[Sequence[Outcome]], list[Claim]]
 
 
 def reproduce(traces: Traces, threads: int, progress: Progress) -> list[Claim]:
@@ -95,7 +109,7 @@ def settled(pending: Sequence[Pending], threads: int, progress: Progress) -> lis
     """All claims, once their jobs have run."""
     jobs = [job for item in pending for job in item.jobs]
     progress.of(len(jobs))
-    outcomes = iter(run_all(jobs, threads=threads, done=lambda outcome: progress.advance()))
+    outcomes = iter(progress.kept.measured(jobs, Outcome, outcome_of, threads=threads, done=progress.advance))
     return [claim for item in pending for claim in item.claims([next(outcomes) for _ in item.jobs])]
 
 
@@ -131,10 +145,10 @@ def table_rows(traces: Traces, rows: Mapping[str, Row]) -> Iterator[Pending]:
         yield Pending(jobs, _row_claims(printed, row))
 
 
-def _row_claims(printed: dict[str, str], row: Row) -> Callable[[Sequence[SimulationResult]], list[Claim]]:
+def _row_claims(printed: dict[str, str], row: Row) -> Callable[[Sequence[Outcome]], list[Claim]]:
     table, infrastructure, types = printed["table"], printed["infrastructure"], printed["node_types"]
 
-    def claims(outcomes: Sequence[SimulationResult]) -> list[Claim]:
+    def claims(outcomes: Sequence[Outcome]) -> list[Claim]:
         note = _note(printed, row, outcomes)
         return [
             Claim(
@@ -152,7 +166,7 @@ def _row_claims(printed: dict[str, str], row: Row) -> Callable[[Sequence[Simulat
     return claims
 
 
-def _note(printed: dict[str, str], row: Row, outcomes: Sequence[SimulationResult]) -> str:
+def _note(printed: dict[str, str], row: Row, outcomes: Sequence[Outcome]) -> str:
     notes = [row.note] if row.note else []
     if len(outcomes) > 1:
         costs = [outcome.avg_cost for outcome in outcomes]
@@ -238,8 +252,8 @@ def _reference_results(traces: Traces) -> Iterator[Pending]:
 
 def _reference_claim(
     name: str, printed: str, tolerance: float | None, note: str
-) -> Callable[[Sequence[SimulationResult]], list[Claim]]:
-    def claims(outcomes: Sequence[SimulationResult]) -> list[Claim]:
+) -> Callable[[Sequence[Outcome]], list[Claim]]:
+    def claims(outcomes: Sequence[Outcome]) -> list[Claim]:
         measured = outcomes[0].avg_cost
         return [
             Claim(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from penstock.simulation.result import SimulationResult
 from penstock.simulation.spec import ManagedApplication, OneOperator, OperatorGraph, Simulation
 from penstock.simulation.truth import TRAINING_SLOTS
 
+T = TypeVar("T")
 Job = tuple[Simulation, Floats, Floats | None]  # what to simulate, over which rates, trained on which
 
 
@@ -43,15 +45,29 @@ def run_all(
 ) -> list[SimulationResult]:
     """Simulate many; results come back in the order asked, `done` is called with each as it ends."""
 
-    def one(job: Job) -> SimulationResult:
-        spec, rates, training = job
-        result = run(spec, rates, training=training, with_history=with_history)
+    def told(_: int, result: SimulationResult) -> SimulationResult:
         done(result)
         return result
 
+    return run_each(jobs, told, threads=threads, with_history=with_history)
+
+
+def run_each(
+    jobs: Sequence[Job],
+    then: Callable[[int, SimulationResult], T],
+    *,
+    threads: int,
+    with_history: bool = False,
+) -> list[T]:
+    """Simulate many, and keep of each only what `then` makes of its index and result: histories are large."""
+
+    def one(numbered: tuple[int, Job]) -> T:
+        index, (spec, rates, training) = numbered
+        return then(index, run(spec, rates, training=training, with_history=with_history))
+
     with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
         try:
-            return list(pool.map(one, jobs))
+            return list(pool.map(one, enumerate(jobs)))
         except BaseException:  # after an error or Ctrl-C, finish what runs and drop what waits
             pool.shutdown(cancel_futures=True)
             raise
