@@ -11,6 +11,7 @@ from penstock.policy.rl.load_moves import (
     level_of_rate,
     load_moves,
     narrow,
+    share_above,
     too_high,
     too_low,
     widen,
@@ -92,3 +93,38 @@ def test_no_load_has_no_level() -> None:
     assert not too_high(me, 1e9)
     assert learn_rate(me, 5.0) == LEVELS // 4
     assert learn_rate(me, 0.0) == 0
+
+
+def test_a_level_that_was_never_visited_could_be_anywhere_within_its_bounds() -> None:
+    me = learned([16.0])
+    assert share_above(me, 40, 40.25) == pytest.approx(0.75)
+    assert (share_above(me, 40, 41.0), share_above(me, 40, 39.9)) == (0.0, 1.0)
+
+
+def test_a_steady_load_is_known_more_closely_than_its_level() -> None:
+    me = learned([16.0] + [20.4] * 200)
+    assert me.low[20] == pytest.approx(20.4, abs=0.01)
+    assert share_above(me, 20, 20.45) == 0.0
+    assert share_above(me, 20, 20.35) == 1.0
+
+
+def test_a_load_spread_evenly_over_its_level_is_above_a_limit_as_often_as_it_is() -> None:
+    rates = 20.0 + np.random.default_rng(3).random(5000)
+    me = learned([16.0, *rates], memory=1000.0)
+    assert share_above(me, 20, 20.3) == pytest.approx(0.7, abs=0.05)
+
+
+def test_a_higher_rate_is_noticed_at_once() -> None:
+    me = learned([16.0] + [20.4] * 200 + [20.9])
+    assert share_above(me, 20, 20.65) == pytest.approx(0.5, abs=0.02)
+
+
+def test_what_is_known_within_levels_survives_wider_and_narrower_ones() -> None:
+    me = learned([16.0] + [20.4] * 200)
+    widen(me)
+    assert (me.low[10], me.high[10]) == pytest.approx((20.4, 20.4), abs=0.01)  # 21 to 22 was never visited
+    assert (me.low[11], me.high[11]) == (22.0, 24.0)
+    assert (me.low[40], me.high[40]) == (80.0, 82.0)
+    narrow(me)
+    assert (me.low[20], me.high[20]) == pytest.approx((20.4, 20.4), abs=0.01)
+    assert (me.low[21], me.high[21]) == (21.0, 22.0)

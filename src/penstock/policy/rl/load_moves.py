@@ -2,6 +2,7 @@
 
 Rates fall into levels of equal width. A load above the highest level makes all of them twice as wide,
 and two neighbours become one; one that stays low for long makes them half as wide, each count shared out.
+Within a level, rates are taken to be spread evenly between the lowest and the highest seen there lately.
 How often which level followed which is counted, old counts fading as new ones come. Where little has
 been counted, the load is taken to move as it did at neighbouring levels, and before anything is known
 about the rest, to stay near where it is.
@@ -31,12 +32,20 @@ class LoadMoves(NamedTuple):
     highest: Floats  # [rate, slowly forgotten]
     last: Ints  # [level of the latest interval, or -1]
     counts: Floats  # level x following level
+    low: Floats  # by level, the lowest rate lately; where it never was, the least it could be
+    high: Floats  # the highest
     memory: float  # counts of a level from which on the older half is forgotten
 
 
 def load_moves(*, memory: float) -> LoadMoves:
     return LoadMoves(
-        np.zeros(1), np.zeros(1), np.full(1, -1, dtype=np.int64), np.zeros((LEVELS, LEVELS)), float(memory)
+        width=np.zeros(1),
+        highest=np.zeros(1),
+        last=np.full(1, -1, dtype=np.int64),
+        counts=np.zeros((LEVELS, LEVELS)),
+        low=np.zeros(LEVELS),
+        high=np.zeros(LEVELS),
+        memory=float(memory),
     )
 
 
@@ -52,6 +61,15 @@ def widen(me: LoadMoves) -> None:
     half = LEVELS // 2
     me.width[0] *= 2.0
     me.last[0] = me.last[0] // 2 if me.last[0] >= 0 else -1
+    for level in range(LEVELS):
+        if level < half:
+            left, right = 2 * level, 2 * level + 1
+            # Where the load never was there is nothing to say about it.
+            left = left if _visits(me, left) > 0 or _visits(me, right) == 0 else right
+            right = right if _visits(me, right) > 0 or _visits(me, left) == 0 else left
+            me.low[level], me.high[level] = me.low[left], me.high[right]
+        else:
+            _could_be_anything(me, level)
     for level in range(half):
         for following in range(half):
             me.counts[level, following] = (
@@ -77,6 +95,12 @@ def narrow(me: LoadMoves) -> None:
     """Levels half as wide: of what was counted, every quarter is as likely as the others."""
     me.width[0] /= 2.0
     me.last[0] = -1
+    for level in range(LEVELS - 1, -1, -1):
+        low, high = me.low[level // 2], me.high[level // 2]
+        _could_be_anything(me, level)
+        if low < me.high[level] and high >= me.low[level]:
+            me.low[level] = max(me.low[level], low)
+            me.high[level] = min(me.high[level], high)
     for level in range(LEVELS - 1, -1, -1):  # from above: what is overwritten is not needed any more
         for following in range(LEVELS - 1, -1, -1):
             me.counts[level, following] = me.counts[level // 2, following // 2] / 4.0
@@ -90,18 +114,43 @@ def learn_rate(me: LoadMoves, rate: float) -> int:
         if rate <= 0.0:
             return -1
         me.width[0] = rate / _FIRST
+        for each in range(LEVELS):
+            _could_be_anything(me, each)
     level = level_of_rate(me, rate)
+    share = 1.0 / (_visits(me, level) + 2.0)
+    me.low[level] = min(rate, me.low[level] + share * (rate - me.low[level]))
+    me.high[level] = max(rate, me.high[level] + share * (rate - me.high[level]))
     before = me.last[0]
     if before >= 0:
         me.counts[before, level] += 1.0
-        total = 0.0
-        for following in range(LEVELS):
-            total += me.counts[before, following]
-        if total > me.memory:
+        if _visits(me, before) > me.memory:
             for following in range(LEVELS):
                 me.counts[before, following] *= 0.5
     me.last[0] = level
     return level
+
+
+@compiled
+def _visits(me: LoadMoves, level: int) -> float:
+    total = 0.0
+    for following in range(LEVELS):
+        total += me.counts[level, following]
+    return total
+
+
+@compiled
+def _could_be_anything(me: LoadMoves, level: int) -> None:
+    me.low[level] = level * me.width[0]
+    me.high[level] = (level + 1) * me.width[0]
+
+
+@compiled
+def share_above(me: LoadMoves, level: int, limit: float) -> float:
+    """How much of the time at this level the load is above a limit."""
+    low, high = me.low[level], me.high[level]
+    if limit >= high:
+        return 0.0
+    return float((high - limit) / (high - low)) if limit > low else 1.0
 
 
 @compiled

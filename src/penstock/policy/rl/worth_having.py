@@ -19,6 +19,7 @@ from penstock.policy.rl.load_moves import (
     fill_transitions,
     learn_rate,
     narrow,
+    share_above,
     too_high,
     too_low,
     widen,
@@ -241,9 +242,8 @@ def plan(me: AdaptiveLearner, here: int) -> None:
     for index in range(me.chosen_count[0]):
         candidate = me.chosen[index]
         for level in range(LEVELS):
-            # Rates of a level are taken to be spread evenly over it.
-            within = min(max(me.limit[candidate] / me.load.width[0] - level, 0.0), 1.0)
-            me.violating[candidate, level] = p.performance * (1.0 - within)
+            above = share_above(me.load, level, me.limit[candidate])
+            me.violating[candidate, level] = p.performance * above
     fill_transitions(me.load, me.room.probability, me.room.outlook)
     find_possible(me.room)
     iterate(
