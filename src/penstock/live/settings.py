@@ -90,7 +90,7 @@ class LiveSettings:
 def controller_for(
     app: App,
     *,
-    policy: Policy = "adaptive",
+    policy: Policy = "objective",
     application_policy: Policy = GRANT_ALL,
     kinds: tuple[NodeKind, ...] = (STANDARD,),
     replicas: int = 1,
