@@ -220,7 +220,7 @@ def attach(
     query: "StreamingQuery | Sequence[StreamingQuery]",
     *,
     objective: "Objective",
-    policy: "str | type | Manager" = "objective",
+    policy: "str | type | Manager" = "adaptive",
     parameters: "Mapping[str, Value] | None" = None,
     max_replicas: int = 10,
     interval_s: float = 10.0,

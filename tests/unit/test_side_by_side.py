@@ -47,7 +47,7 @@ def contender(name: str, *, late_pct: float | None, cost: float, moments: int = 
 
 
 def beside(*others: Contender, late_pct: float | None = 5.0, cost: float = 700.0) -> Comparison:
-    ours = contender("objective", late_pct=late_pct, cost=cost, moments=3)
+    ours = contender("adaptive", late_pct=late_pct, cost=cost, moments=3)
     return Comparison(objective_s=5.0, contenders=(ours, *others))
 
 
@@ -88,18 +88,18 @@ def test_what_does_not_hold_is_said_in_the_table_and_after_it(
 def test_sentences_give_the_figures() -> None:
     violations, share, sparks_own, ds2 = beside(PEAK, DS2, SPARKS_OWN, late_pct=5.5, cost=650.0).findings()
     assert violations.told == (
-        "does not hold: policy 'objective' was over 5 s in 5.5 % of the intervals after the first minute; "
+        "does not hold: policy 'adaptive' was over 5 s in 5.5 % of the intervals after the first minute; "
         "it should be at most 5 %"
     )
     assert share.told == (
-        "holds: policy 'objective' took 65 % of the replica-seconds of static-peak; it should be at most 70 %"
+        "holds: policy 'adaptive' took 65 % of the replica-seconds of static-peak; it should be at most 70 %"
     )
     assert sparks_own.told == (
-        "holds: policy 'objective' is no dearer than dynamic-allocation (650 against 1500 replica-seconds), "
+        "holds: policy 'adaptive' is no dearer than dynamic-allocation (650 against 1500 replica-seconds), "
         "at no more violations (5.5 against 6.0 %)"
     )
     assert ds2.told == (
-        "does not hold: policy 'objective' is no dearer than ds2 (650 against 700 replica-seconds), "
+        "does not hold: policy 'adaptive' is no dearer than ds2 (650 against 700 replica-seconds), "
         "at more violations (5.5 against 5.0 %)"
     )
 
@@ -153,7 +153,7 @@ def test_nothing_is_claimed_of_what_did_not_run() -> None:
 def test_the_page_shows_the_table_the_findings_and_both_plots() -> None:
     page = side_by_side_page(beside(PEAK, SPARKS_OWN, cost=800.0), title="Side by side", setting="made up")
     assert "<td class='no'>6.0 %</td>" in page
-    assert "Does not hold: policy &#x27;objective&#x27; took 80 %" in page
+    assert "Does not hold: policy &#x27;adaptive&#x27; took 80 %" in page
     assert "plot-1" in page
     assert "plot-2" in page
     assert "<script src" not in page

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.live.side_by_side import Contender
 
 MOST_ON_SPARK = 8  # replicas of an operator, where it waits more than it works
-LIVE_POLICIES = "objective,ds2,threshold-c,dynamic-allocation,static-mean,static-peak"
+LIVE_POLICIES = "adaptive,ds2,threshold-c,dynamic-allocation,static-mean,static-peak"
 LIVE_APPLICATION = "lookups"
 PAGE = "comparison.html"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.live.run import LiveRun
 
 _SUMMARY = "summary.json"  # of a run that has ended
-_USUAL, _USUAL_TUNED = "objective", "ql-pds-plus"  # policies of operators, where none is named
+_USUAL, _USUAL_TUNED = "adaptive", "ql-pds-plus"  # policies of operators, where none is named
 
 
 def run(

@@ -141,7 +141,7 @@ def attach(
     query: "StreamingQuery | Sequence[StreamingQuery]",
     *,
     objective: Objective,
-    policy: Policy = "objective",
+    policy: Policy = "adaptive",
     parameters: Mapping[str, Value] | None = None,
     max_replicas: int = 10,
     interval_s: float = 10.0,

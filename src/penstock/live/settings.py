@@ -90,7 +90,7 @@ class LiveSettings:
 def controller_for(
     app: App,
     *,
-    policy: Policy = "objective",
+    policy: Policy = "adaptive",
     application_policy: Policy = GRANT_ALL,
     kinds: tuple[NodeKind, ...] = (STANDARD,),
     replicas: int = 1,

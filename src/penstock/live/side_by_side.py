@@ -7,7 +7,7 @@ from typing import Any
 from penstock.live.judging import MOST_LATE_PCT, SELDOM_FULL_PCT
 from penstock.live.record import Interval, Summary, response_of
 
-OURS = "objective"
+OURS = "adaptive"
 DYNAMIC_ALLOCATION = "dynamic-allocation"
 STATIC_MEAN = "static-mean"
 STATIC_PEAK = "static-peak"

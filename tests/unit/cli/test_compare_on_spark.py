@@ -16,7 +16,7 @@ Run = Callable[..., tuple[int, str, str]]
 _INTERVALS = 30
 # Response times in the last intervals, and replicas of every operator.
 _MADE_UP = {
-    "objective": (2.0, 2),
+    "adaptive": (2.0, 2),
     "ds2": (9.0, 1),
     "threshold-c": (2.0, 4),
     "dynamic-allocation": (9.0, 8),
@@ -69,9 +69,9 @@ def test_six_contenders_one_after_another_with_progress_table_sentences_and_page
     assert err.count("replicas: lookup ") == 6 * _INTERVALS
     rows = {words[0]: line for line in out.splitlines() if (words := line.split()) and words[0] in _MADE_UP}
     assert list(rows) == list(_MADE_UP)
-    assert "cheapest with at most 5 % violations" in rows["objective"]
-    assert "67 %" in rows["objective"]  # two of three replicas
-    assert "dearer than ds2" in rows["objective"]
+    assert "cheapest with at most 5 % violations" in rows["adaptive"]
+    assert "67 %" in rows["adaptive"]  # two of three replicas
+    assert "dearer than ds2" in rows["adaptive"]
     assert "over 5 % violations" in rows["dynamic-allocation"]
     told = [line for line in out.splitlines() if line.startswith(("holds: ", "does not hold: "))]
     assert [line.startswith("holds: ") for line in told] == [True, True, True, False]
@@ -84,15 +84,15 @@ def test_six_contenders_one_after_another_with_progress_table_sentences_and_page
 
 @pytest.mark.usefixtures("without_spark")
 def test_json_is_one_object_with_everything(run: Run, tmp_path: Path) -> None:
-    words = ("--policies", "objective,static-peak", "--out", "side", "--json")
+    words = ("--policies", "adaptive,static-peak", "--out", "side", "--json")
     status, out, _ = run("compare", "--runtime", "spark", *words)
     assert status == 0
     answer = json.loads(out)
     assert answer == json.loads((tmp_path / "side" / "comparison.json").read_text())
-    assert [one["policy"] for one in answer["runs"]] == ["objective", "static-peak"]
+    assert [one["policy"] for one in answer["runs"]] == ["adaptive", "static-peak"]
     assert answer["runs"][0]["of_static_peak_pct"] == pytest.approx(200 / 3)
     assert len(answer["runs"][0]["over_time"]) == _INTERVALS
-    assert (answer["application"], answer["objective_s"], answer["cheapest"]) == ("lookups", 5.0, "objective")
+    assert (answer["application"], answer["objective_s"], answer["cheapest"]) == ("lookups", 5.0, "adaptive")
     assert [one["holds"] for one in answer["findings"]] == [True, True]
 
 
@@ -105,11 +105,11 @@ def test_what_is_done_stays_when_a_later_run_fails(
         return made_up(live)
 
     monkeypatch.setattr(LiveRun, "run", failing)
-    words = ("--policies", "objective,ds2,static-peak", "--out", "side")
+    words = ("--policies", "adaptive,ds2,static-peak", "--out", "side")
     status, out, err = run("compare", "--runtime", "spark", *words)
     assert (status, out) == (1, "")
     assert "query 'score' failed 5 times" in err
-    assert (tmp_path / "side" / "objective" / "summary.json").exists()
+    assert (tmp_path / "side" / "adaptive" / "summary.json").exists()
     assert not (tmp_path / "side" / "comparison.html").exists()
 
 
@@ -123,7 +123,7 @@ def test_what_is_done_stays_when_a_later_run_fails(
         (("--application", "nope"), "application 'nope': unknown"),
         (("--out", "taken"), "--out taken: not an empty folder"),
         (("--out", "taken/file"), "--out taken/file: not an empty folder"),
-        (("--set", "static-peak.replicas=3"), "'static-peak' is not one of objective, ds2, threshold-c"),
+        (("--set", "static-peak.replicas=3"), "'static-peak' is not one of adaptive, ds2, threshold-c"),
     ],
 )
 def test_what_cannot_be_run_is_reported_before_anything_runs(

@@ -64,7 +64,7 @@ _TUPLE_S, _FIXED_S = (Calibration._fields.index(name) for name in ("tuple_s", "f
 @operator_policy("adaptive", chance=True, has_bounds=True, anticipates=True)
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(CompiledPolicy[AdaptiveLearner]):
-    """Learns how the load moves and how fast nodes are, and plans with both: the default of `simulate`."""
+    """Learns how the load moves and how fast nodes are, and plans with both: the default."""
 
     problem: Problem
     believed: BelievedModel
