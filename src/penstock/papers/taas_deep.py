@@ -1,6 +1,6 @@
 """The deep rows of Tables 2-5 of Russo 2023 (TAAS): DQL, DQL+PDS and DQL+PDS+, and which of them is cheapest.
 
-720 runs, most of an hour on two cores, so they are a reproduction of their own.
+720 runs, about two hours on two cores, so they are a reproduction of their own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
