@@ -4,6 +4,8 @@ No policy can do better: it is a bound to measure them by, not something to reac
 limited by the slowest replica, so deployments of one node type are all that can be part of it.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from penstock.compiled import Floats, compiled_allocating
@@ -13,9 +15,22 @@ from penstock.perf.operator import response_time
 from penstock.policy.knowledge import OperatorKnowledge
 
 
+class Worth(NamedTuple):
+    """Deployments that can take more than any that is as cheap."""
+
+    holding: Floats  # cost of a slot
+    limits: Floats  # tuples/s within the bound
+
+
 def least_costs(known: OperatorKnowledge, rates: Floats) -> Floats:
     """What each slot costs in the cheapest sequence; it may begin anywhere."""
-    space, weights = known.deployments, known.weights
+    worth, weights = worth_having(known), known.weights
+    return _cheapest(rates, worth.holding, worth.limits, weights.performance, weights.reconfiguration)
+
+
+def worth_having(known: OperatorKnowledge) -> Worth:
+    """All that can be part of a cheapest sequence."""
+    space = known.deployments
     types = len(known.node_types)
     handles = np.array(
         [
@@ -28,8 +43,7 @@ def least_costs(known: OperatorKnowledge, rates: Floats) -> Floats:
     limits = np.array([_limit(known, int(handle)) for handle in handles])
     order = np.lexsort((-limits, costs))
     worth = [at for place, at in enumerate(order) if limits[at] > limits[order[:place]].max(initial=-1.0)]
-    holding = weights.resources * costs[worth] / known.cost_scale
-    return _cheapest(rates, holding, limits[worth], weights.performance, weights.reconfiguration)
+    return Worth(known.weights.resources * costs[worth] / known.cost_scale, limits[worth])
 
 
 def _limit(known: OperatorKnowledge, handle: int) -> float:
