@@ -1,5 +1,6 @@
 """The plots of a comparison: cost, replicas, and the trade-off between them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,10 @@ from penstock.papers.claims import Chart
 # Okabe and Ito's palette without its yellow: colour-blind readers can distinguish it, also on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 DASHES = ("solid", "dash", "dot")
+_PATTERNS = ("", "/", ".")
 _POINTS = 1200
 _DAYS_SHOWN = 7
+_MANY_DECADES = 3  # with fewer, a logarithmic axis is labelled at 2 and 5 as well
 _MARKED_POINTS = 12  # lines with no more points than this show them
 _COST_TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 
@@ -173,6 +176,11 @@ def printed_against_measured(groups: Mapping[str, Sequence[tuple[str, float, flo
     return layout(figure, height=520).update_layout(hovermode="closest")
 
 
+def _decades(chart: Chart) -> float:
+    above_zero = [value for series in chart.series for value in series.y if value is not None and value > 0]
+    return math.log10(max(above_zero) / min(above_zero)) if above_zero else 0.0
+
+
 def chart_figure(chart: Chart) -> go.Figure:
     """A chart of a reproduction: lines with their points, or bars side by side."""
     figure = go.Figure()
@@ -181,10 +189,12 @@ def chart_figure(chart: Chart) -> go.Figure:
         group = index if series.group is None else series.group
         in_group = groups[group] = groups.get(group, -1) + 1
         colour = COLOURS[group % len(COLOURS)]
+        again = in_group + group // len(COLOURS)  # how often the colour was used before
         if chart.bars:
-            figure.add_bar(x=list(series.x), y=list(series.y), name=series.name, marker={"color": colour})
+            marker = {"color": colour, "pattern": {"shape": _PATTERNS[again % len(_PATTERNS)]}}
+            figure.add_bar(x=list(series.x), y=list(series.y), name=series.name, marker=marker)
             continue
-        dash = DASHES[in_group % len(DASHES)]
+        dash = DASHES[again % len(DASHES)]
         figure.add_scatter(
             x=list(series.x),
             y=list(series.y),
@@ -200,7 +210,7 @@ def chart_figure(chart: Chart) -> go.Figure:
         figure.update_xaxes(dtick=1)
     figure.update_yaxes(title=chart.y_title)
     if chart.log_y:
-        figure.update_yaxes(type="log", dtick=1)
+        figure.update_yaxes(type="log", dtick=1 if _decades(chart) > _MANY_DECADES else "D2")
     else:
         figure.update_yaxes(rangemode="tozero")
     return layout(figure, height=420)
