@@ -45,3 +45,16 @@ def test_two_loads_in_turn_that_are_too_short_for_a_change() -> None:
     known = known_of("A:3", rates)
     higher = np.full(1000, 400.0)
     np.testing.assert_allclose(planned_costs(known, rates), planned_costs(known, higher), rtol=1e-12)
+
+
+def test_two_loads_in_long_turns_are_worth_two_changes_each() -> None:
+    """By theory: .2 for a change at either end of a turn, else what each load must cost when it is steady."""
+    turns, long = 20, 1000
+    rates = np.tile(np.repeat([100.0, 400.0], long), turns)
+    known = known_of("A:3", rates)
+    steady = [planned_costs(known, np.full(long, rate)).mean() for rate in (100.0, 400.0)]
+    changes = 2 * turns - 1
+    expected = float(np.mean(steady)) + 0.2 * changes / rates.size
+    # Each rise is noticed a slot late, which violates (.6); a fall costs one slot of too much.
+    assert expected <= planned_costs(known, rates).mean() <= expected + 0.7 * changes / rates.size
+    assert planned_costs(known, rates).mean() < 0.8 * planned_costs(known, np.full(rates.size, 400.0)).mean()

@@ -184,12 +184,12 @@ def _decades(chart: Chart) -> float:
 def chart_figure(chart: Chart) -> go.Figure:
     """A chart of a reproduction: lines with their points, or bars side by side."""
     figure = go.Figure()
-    groups: dict[int, int] = {}
+    used: list[int] = []  # groups of the series so far
     for index, series in enumerate(chart.series):
         group = index if series.group is None else series.group
-        in_group = groups[group] = groups.get(group, -1) + 1
         colour = COLOURS[group % len(COLOURS)]
-        again = in_group + group // len(COLOURS)  # how often the colour was used before
+        again = sum(before % len(COLOURS) == group % len(COLOURS) for before in used)
+        used.append(group)
         if chart.bars:
             marker = {"color": colour, "pattern": {"shape": _PATTERNS[again % len(_PATTERNS)]}}
             figure.add_bar(x=list(series.x), y=list(series.y), name=series.name, marker=marker)

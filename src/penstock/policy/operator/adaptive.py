@@ -231,7 +231,7 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
             return Hold(f"at {rate:.0f} t/s: no load was seen yet")
         target = self._handles.replicas(int(me.handles[best]))
         behind = f" and {backlog:.0f} to work off" if backlog >= 1 else ""
-        why = f"at {rate:.0f} t/s{behind}: {self._costs(me, least, stay)}"
+        why = f"at {rate:.0f} t/s{behind}: {self._costs(least, stay)}"
         if target == now or (here < target.total <= here + coming and len(self.node_types) == 1):
             more = f", {coming} more on their way" if coming else ""
             return Hold(f"{here} replicas{more} fit {why}")
@@ -242,18 +242,22 @@ class Adaptive(CompiledPolicy[AdaptiveLearner]):
         )
 
     @staticmethod
-    def _costs(me: AdaptiveLearner, least: float, stay: float) -> str:
-        share = 1.0 - me.gamma  # of all that is to come, discounted, that is one interval's
+    def _costs(least: float, stay: float) -> str:
+        """Plans know costs to come by their differences only."""
         if stay == np.inf:
-            return f"expected cost of an interval {least * share:.4f}; what runs is too little, or a mix"
-        return f"expected cost of an interval {least * share:.4f}, {stay * share:.4f} if nothing changes"
+            return "what runs is too little, or a mix"
+        if stay <= least:
+            return "no change is expected to pay"
+        return (
+            f"expected to cost {stay - least:.2f} less, all that is to come counted, than if nothing changes"
+        )
 
     def explain(self, memory: AdaptiveLearner, seen: Seen) -> str:
         here = candidate_of(memory, seen.deployment)
         if memory.load.width[0] == 0.0:
             return f"at {seen.rate:.0f} t/s: no load was seen yet"
         _, least, stay = best_candidate(memory, here, level_of_rate(memory.load, seen.rate))
-        return f"at {seen.rate:.0f} t/s: {self._costs(memory, least, stay)}"
+        return f"at {seen.rate:.0f} t/s: {self._costs(least, stay)}"
 
 
 def recalled(batches: Batches) -> ObjectiveMemory:
