@@ -9,9 +9,10 @@ from penstock.reports.figures import chart_figure
 def looks(groups: list[int | None], *, bars: bool) -> list[tuple[str, str]]:
     series = [Series(name=str(index), x=[0, 1], y=[1, 2], group=group) for index, group in enumerate(groups)]
     figure = chart_figure(Chart(title="", note="", x_title="", y_title="", series=series, bars=bars))
+    drawn = figure.to_dict()["data"]
     if bars:
-        return [(one.marker.color, one.marker.pattern.shape) for one in figure.data]
-    return [(one.line.color, one.line.dash) for one in figure.data]
+        return [(one["marker"]["color"], one["marker"]["pattern"]["shape"]) for one in drawn]
+    return [(one["line"]["color"], one["line"]["dash"]) for one in drawn]
 
 
 @pytest.mark.parametrize("bars", [False, True])
