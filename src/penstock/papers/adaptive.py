@@ -257,17 +257,17 @@ def _unseen_claims(name: str, infrastructure: str, runs_of: Runs) -> list[Claim]
     rates = UNSEEN[name](UNSEEN_SLOTS)
     base = OneOperator(operator_policy=Manager(OURS), infrastructure=infrastructure, as_published=True)
 
-    def of(policy: str, seeds: int, training: Floats | None) -> list[Run]:
-        specs = [
-            replace(base, operator_policy=Manager(policy), seed=seed, max_rate=float(rates.max()))
-            for seed in range(1, seeds + 1)
-        ]
-        return runs_of(specs, rates, training)
+    def spec(policy: str, seed: int) -> OneOperator:
+        return replace(base, operator_policy=Manager(policy), seed=seed, max_rate=float(rates.max()))
 
-    ours, (best,) = of(OURS, SEEDS, None), of(OPTIMUM, 1, rates)
-    others = {
-        policy: float(np.mean([run.cost for run in of(policy, _seeds_of(policy), None)])) for policy in OTHERS
-    }
+    each = [(policy, seed) for policy in (OURS, *OTHERS) for seed in range(1, _seeds_of(policy) + 1)]
+    runs = runs_of([spec(policy, seed) for policy, seed in each], rates, None)
+    (best,) = runs_of([spec(OPTIMUM, 1)], rates, rates)
+    of: dict[str, list[Run]] = {}
+    for (policy, _), run in zip(each, runs, strict=True):
+        of.setdefault(policy, []).append(run)
+    ours = of.pop(OURS)
+    others = {policy: float(np.mean([run.cost for run in theirs])) for policy, theirs in of.items()}
     cheapest = min(others, key=others.__getitem__)
     mean = float(np.mean([run.cost for run in ours]))
     known = operator_of(replace(base, max_rate=float(rates.max())), rates, rates, 1)
@@ -374,17 +374,17 @@ def _change_findings(
         cost = result.history.cost[CHANGE_AT:]
         return Recovery(slots_until_close(cost, optimum), _curve(cost))
 
+    each = [(policy, seed) for policy in (OURS, *OTHERS) for seed in range(1, _seeds_of(policy) + 1)]
+    jobs: list[Job] = [
+        (change.spec(policy, infrastructure, seed, highest), rates, None) for policy, seed in each
+    ]
+    runs = kept.measured(jobs, Recovery, recovery, named=change.name, threads=threads, with_history=True)
     taken: dict[str, list[int]] = {}
     lines: list[Series] = []
-    for policy in (OURS, *OTHERS):
-        jobs: list[Job] = [
-            (change.spec(policy, infrastructure, seed, highest), rates, None)
-            for seed in range(1, _seeds_of(policy) + 1)
-        ]
-        runs = kept.measured(jobs, Recovery, recovery, named=change.name, threads=threads, with_history=True)
-        taken[policy] = [run.slots for run in runs]
-        if policy in (OURS, *DRAWN):
-            lines.append(_line(policy, runs[0].curve, optimum.size))
+    for (policy, seed), run in zip(each, runs, strict=True):
+        taken.setdefault(policy, []).append(run.slots)
+        if seed == 1 and policy in (OURS, *DRAWN):
+            lines.append(_line(policy, run.curve, optimum.size))
     where = f"{change.name}/{infrastructure.replace(':', '')}"
     ours = float(np.mean(taken[OURS]))
     soonest = min(OTHERS, key=lambda policy: float(np.mean(taken[policy])))

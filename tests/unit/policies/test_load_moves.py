@@ -7,6 +7,7 @@ from penstock.policy.rl.load_moves import (
     LEVELS,
     LoadMoves,
     fill_transitions,
+    forgot,
     learn_rate,
     level_of_rate,
     load_moves,
@@ -128,3 +129,38 @@ def test_what_is_known_within_levels_survives_wider_and_narrower_ones() -> None:
     narrow(me)
     assert (me.low[20], me.high[20]) == pytest.approx((20.4, 20.4), abs=0.01)
     assert (me.low[21], me.high[21]) == (21.0, 22.0)
+
+
+def noticed_after(rates: np.ndarray, me: LoadMoves) -> int | None:
+    """Slots until it is noticed that the load moves otherwise."""
+    for slot, rate in enumerate(rates, 1):
+        learn_rate(me, float(rate))
+        if forgot(me):
+            return slot
+    return None
+
+
+def test_a_load_that_moves_otherwise_is_noticed_soon_and_mostly_forgotten() -> None:
+    rng = np.random.default_rng(4)
+    slow = 40.5 + np.abs(rng.integers(-1, 2, 20_000).cumsum() % 40 - 20)  # between 40 and 60, step by step
+    me = learned([16.0, *slow])
+    assert noticed_after(rng.uniform(40, 60, 200), me) in range(
+        18, 60
+    )  # with all of them surprising, after 18
+    assert me.counts.sum(axis=1).max() <= 20.0 + 1e-9
+
+
+def test_a_load_that_moves_as_ever_is_never_taken_for_another() -> None:
+    rng = np.random.default_rng(5)
+    rates = np.clip(32.5 + rng.normal(0, 8, 200_000), 0, 63)  # one move in twenty is larger than that share
+    assert noticed_after(rates, learned([16.0, *rates[:2000]])) is None
+
+
+def test_a_steady_load_surprises_nobody() -> None:
+    me = learned([16.0, *([40.5] * 500)])
+    assert noticed_after(np.full(500, 40.5), me) is None
+
+
+def test_little_that_was_counted_cannot_surprise() -> None:
+    me = learned([16.0, *([40.5] * 10)])
+    assert noticed_after(np.tile([20.5, 60.5], 9), me) is None  # neither level was seen twenty times

@@ -23,6 +23,10 @@ _REACH = 12  # levels, beyond which one says nothing about another
 _BORROWED = 8.0  # counts that what neighbours did is worth
 _GUESSED = 2.0  # counts that "near where it is" is worth
 _NEGLIGIBLE = 1e-7
+_KNOWN = 20.0  # counts of a level from which on its moves can surprise; so much is left after a change
+_RARE = 0.05  # a move that so few were as large as is a surprise: one in ten, up or down, by chance
+_LATELY = 0.02  # what one move weighs among the latest
+_TOO_OFTEN = 0.3  # of them surprising: the load moves otherwise
 
 
 class LoadMoves(NamedTuple):
@@ -34,6 +38,7 @@ class LoadMoves(NamedTuple):
     counts: Floats  # level x following level
     low: Floats  # by level, the lowest rate lately; where it never was, the least it could be
     high: Floats  # the highest
+    surprise: Floats  # [share of latest moves that were larger than nearly all before them]
     memory: float  # counts of a level from which on the older half is forgotten
 
 
@@ -45,6 +50,7 @@ def load_moves(*, memory: float) -> LoadMoves:
         counts=np.zeros((LEVELS, LEVELS)),
         low=np.zeros(LEVELS),
         high=np.zeros(LEVELS),
+        surprise=np.zeros(1),
         memory=float(memory),
     )
 
@@ -122,12 +128,39 @@ def learn_rate(me: LoadMoves, rate: float) -> int:
     me.high[level] = max(rate, me.high[level] + share * (rate - me.high[level]))
     before = me.last[0]
     if before >= 0:
+        _be_surprised(me, before, level)
         me.counts[before, level] += 1.0
         if _visits(me, before) > me.memory:
             for following in range(LEVELS):
                 me.counts[before, following] *= 0.5
     me.last[0] = level
     return level
+
+
+@compiled
+def _be_surprised(me: LoadMoves, before: int, level: int) -> None:
+    """By a move that hardly any before it was as large as, where enough of them are known."""
+    visits, as_large = _visits(me, before), 0.0
+    if visits < _KNOWN:
+        return
+    for following in range(LEVELS):
+        if (level >= before and following >= level) or (level <= before and following <= level):
+            as_large += me.counts[before, following]
+    me.surprise[0] += _LATELY * ((1.0 if as_large < _RARE * visits else 0.0) - me.surprise[0])
+
+
+@compiled
+def forgot(me: LoadMoves) -> bool:
+    """Whether the load moves otherwise than it used to, so that most of what was counted is forgotten."""
+    if me.surprise[0] <= _TOO_OFTEN:
+        return False
+    me.surprise[0] = 0.0
+    for level in range(LEVELS):
+        visits = _visits(me, level)
+        if visits > _KNOWN:
+            for following in range(LEVELS):
+                me.counts[level, following] *= _KNOWN / visits
+    return True
 
 
 @compiled

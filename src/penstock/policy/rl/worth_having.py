@@ -17,6 +17,7 @@ from penstock.policy.rl.load_moves import (
     LEVELS,
     LoadMoves,
     fill_transitions,
+    forgot,
     learn_rate,
     narrow,
     share_above,
@@ -307,11 +308,16 @@ def _widened(me: AdaptiveLearner, rate: float) -> bool:
 @compiled
 def decide_at(me: AdaptiveLearner, here: int, rate: float, changed: bool) -> tuple[int, float, float]:
     """Learn from this load and decide as `best_candidate` does, after a plan if it is time for one."""
-    changed = _widened(me, rate) or changed
+    if _widened(me, rate):
+        changed = True
+        me.interval[0] = 1.0
     changed = notice_refusals(me, here) or changed
     level = learn_rate(me.load, rate)
     if level < 0:
         return here, 0.0, 0.0
+    if forgot(me.load):
+        changed = True
+        me.interval[0] = 1.0
     me.clock[_UNTIL_PLAN] -= 1
     if changed or me.clock[_UNTIL_PLAN] < 0:
         if not changed:
