@@ -4,9 +4,12 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from penstock.control.journal import Entry, decoded_lines, encoded
 from penstock.domain.errors import InputError
+
+E = TypeVar("E", bound=Entry)
 
 
 class JournalFile:
@@ -63,6 +66,22 @@ class JournalFile:
             position = begin
         if position < size:
             self._file.truncate(position)
+
+
+def entries_of(path: Path, kind: type[E]) -> list[E]:
+    """Those of one kind; the others, which are most of a long journal, are not even decoded. None of a
+    journal that is not there."""
+    begins = f'{{"kind":"{kind.__name__}"'
+    try:
+        with open(path, encoding="utf-8", newline="\n", errors="replace") as file:
+            found = list(decoded_lines(line for line in file if line.startswith(begins)))
+    except FileNotFoundError:
+        return []
+    except OSError as problem:
+        raise InputError(f"journal {path}: {problem.strerror or problem}") from problem
+    except InputError as problem:
+        raise InputError(f"journal {path}: {problem}") from problem
+    return [entry for entry in found if isinstance(entry, kind)]
 
 
 def read_journal(path: Path) -> list[Entry]:

@@ -7,24 +7,25 @@ The run folder holds everything: `journal.jsonl`, `metrics/`, `results/`, `summa
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.control.build import check_application_policy
 from penstock.control.forecasting import ForecastingMonitor, wanted
-from penstock.control.journal import Noted, Reconfigured
+from penstock.control.journal import Noted, Reconfigured, Stepped
 from penstock.control.ports import Actuator, Monitor
 from penstock.control.spec import ControllerSpec
 from penstock.domain.errors import InputError
-from penstock.journal_file import JournalFile
+from penstock.journal_file import JournalFile, entries_of
 from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
 from penstock.live.forced import ForcedScaling
 from penstock.live.metrics_file import write_metrics
 from penstock.live.record import Interval, Summary, response_of, summary
 from penstock.live.settings import LiveSettings, node_type
-from penstock.reconfigure.words import Record
+from penstock.reconfigure.interrupted import interrupted
+from penstock.reconfigure.words import Command, Commands, Event, Record, Running
 from penstock.runtimes.spark import class_archive
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, check_master
@@ -115,6 +116,8 @@ class LiveRun:
         settings.out.mkdir(parents=True, exist_ok=True)
         self.on_status("preparing the policy")
         compile_policy(self.controller)
+        before = entries_of(settings.out / "journal.jsonl", Stepped)
+        unfinished = interrupted((one.operator, one.event, one.commands) for one in before)
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
             # Before anything runs it reports what cannot be resumed.
             control = Controlling(self.controller, settings, journal)
@@ -141,7 +144,7 @@ class LiveRun:
                 conf={**EMBEDDED, **settings.conf} if settings.master is None else settings.conf,
             )
             try:
-                self._controlled(spark, cluster, journal, control)
+                self._controlled(spark, cluster, journal, control, unfinished)
             except (InputError, OSError) as problem:  # a full disk, for example
                 raise RunError(str(problem)) from problem
             finally:
@@ -155,7 +158,9 @@ class LiveRun:
         cluster: LocalCluster,
         journal: JournalFile,
         control: Controlling,
+        unfinished: Mapping[str, Command],
     ) -> None:
+        """`unfinished` is what a driver that died may have left in the middle."""
         settings = self.settings
         run = uuid.uuid4().hex[:8] if cluster.tagged else None
         running = RunningApp(
@@ -168,18 +173,10 @@ class LiveRun:
             there, running, spares=settings.spares, kind=names[0], allowed=self._is_within_caps
         )
 
-        def ended(record: Record) -> None:
-            self.records.append(record)
-            journal.append(Reconfigured(record=record))
-
-        actuator = SparkActuator(running, spark, nodes, names, ended=ended)
-        actuator.adopt(
-            {
-                name: [nodes.acquire(name, names[0]) for _ in range(self._first_replicas(chain))]
-                for name, chain in running.chains.items()
-            }
-        )
+        actuator = self._in_charge(running, spark, nodes, journal, unfinished)
         self._begin(running, cluster, nodes, own)
+        for name in unfinished:
+            journal.append(Stepped(operator=name, event=Running(at_s=time.time()), commands=()))
         monitor = SparkMonitor(running, own or actuator, names)
         seeing: Monitor = self._foreseeing(monitor)
         acting: Actuator = actuator
@@ -218,6 +215,36 @@ class LiveRun:
             nodes.close()
             actuator.stop()
             running.stop()
+
+    def _in_charge(
+        self,
+        running: RunningApp,
+        spark: "SparkSession",
+        nodes: Nodes,
+        journal: JournalFile,
+        unfinished: Mapping[str, Command],
+    ) -> SparkActuator:
+        """Of the first replicas, and of checkpoints that a driver that died has left in the middle."""
+
+        def ended(record: Record) -> None:
+            self.records.append(record)
+            journal.append(Reconfigured(record=record))
+
+        def stepped(name: str, event: Event, commands: Commands) -> None:
+            journal.append(Stepped(operator=name, event=event, commands=commands))
+
+        names = [kind.name for kind in self.settings.kinds]
+        actuator = SparkActuator(running, spark, nodes, names, ended=ended, stepped=stepped)
+        for name, did in actuator.go_on(unfinished).items():
+            text = f"'{name}' was being changed when an earlier run ended: {did}"
+            journal.append(Noted(at_s=time.time(), text=text))
+        actuator.adopt(
+            {
+                name: [nodes.acquire(name, names[0]) for _ in range(self._first_replicas(chain))]
+                for name, chain in running.chains.items()
+            }
+        )
+        return actuator
 
     def _foreseeing(self, monitor: Monitor) -> Monitor:
         forecast = wanted(self.settings.forecast, self.controller.operator_policy)

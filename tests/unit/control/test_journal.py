@@ -235,6 +235,7 @@ RECORDED_EVENTS = (
     '{"kind":"Copied","at_s":1.0}',
     '{"kind":"Repartitioned","at_s":1.0,"state_moved_bytes":7}',
     '{"kind":"Restored","at_s":1.0}',
+    '{"kind":"Kept","at_s":1.0}',
     '{"kind":"Running","at_s":1.0}',
     '{"kind":"Failed","command":{"kind":"StopQuery"},"reason":"r","at_s":1.0}',
     '{"kind":"Elapsed","at_s":1.0}',

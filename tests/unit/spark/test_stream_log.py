@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.domain.errors import InputError
+from penstock.runtimes.spark.offsets import Taken
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
 
 
@@ -12,7 +13,9 @@ def log(tmp_path: Path, *consumers: str) -> StreamLog:
     return StreamLog(tmp_path / "stream").create(consumers)
 
 
-def publish(stream: StreamLog, epoch: int, *, tuples: int = 3, final: bool = False) -> str:
+def publish(
+    stream: StreamLog, epoch: int, *, tuples: int = 3, final: bool = False, taken: Taken | None = None
+) -> str:
     name = f"{epoch}.parquet"
     stream.data_file(name).write_text("rows")
     stream.publish(
@@ -21,6 +24,7 @@ def publish(stream: StreamLog, epoch: int, *, tuples: int = 3, final: bool = Fal
         published_at_s=100.0 + epoch,
         origins=((90.0, tuples),),
         final=final,
+        taken=taken,
     )
     return name
 
@@ -117,3 +121,65 @@ def test_a_batch_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "stream" / "batches" / "000000000.json").write_text("{half")
     with pytest.raises(InputError, match=r"000000000\.json: cannot read batch 0"):
         stream.batch(0)
+
+
+def test_an_epoch_is_known_by_the_query_and_the_offsets_it_came_from(tmp_path: Path) -> None:
+    stream, mine = log(tmp_path), Taken("a", 4, '{"batch": 9}')
+    publish(stream, 4, taken=mine)
+    assert stream.has(4, mine)
+    assert not stream.has(5, Taken("a", 5, '{"batch": 12}'))
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        Taken("b", 0, '{"batch": 1}'),  # another query: its checkpoint was deleted, and it begins afresh
+        Taken("a", 3, '{"batch": 8}'),  # the checkpoint of some time ago
+        Taken("a", 4, '{"batch": 10}'),  # and one that has gone on from there otherwise
+    ],
+)
+def test_what_comes_from_a_stale_checkpoint_is_an_error_and_never_dropped(
+    tmp_path: Path, stale: Taken
+) -> None:
+    stream = log(tmp_path)
+    publish(stream, 4, taken=Taken("a", 4, '{"batch": 9}'))
+    with pytest.raises(InputError, match=r"micro-batch \d comes from a checkpoint that is older"):
+        publish(stream, stale.epoch, taken=stale)
+    assert stream.end() == 1
+
+
+def test_a_log_of_an_earlier_version_is_gone_on_with(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    publish(stream, 4)
+    assert stream.has(4, Taken("a", 4, "x"))
+    publish(stream, 5, taken=Taken("a", 5, "y"))
+    assert stream.batch(1).query == "a"
+
+
+def test_the_end_of_a_long_log_is_found_without_listing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = log(tmp_path)
+    publish(stream, 0)
+
+    def listed(path: Path, pattern: str) -> None:
+        raise AssertionError(f"{path} was listed")
+
+    monkeypatch.setattr(Path, "glob", listed)
+    for epoch in range(1, 50):
+        publish(stream, epoch)
+    last = stream.last()
+    assert last is not None
+    assert last.epoch == 49
+
+
+def test_the_end_is_found_where_much_came_and_went_since_it_was_looked_for(tmp_path: Path) -> None:
+    writer = log(tmp_path, "reader")
+    publish(writer, 0)
+    reader = StreamLog(writer.root)
+    assert reader.last() == writer.last()
+    for epoch in range(1, 9):
+        publish(writer, epoch)
+    writer.passed("reader", 9)
+    writer.clean()
+    assert reader.last() == writer.last() == writer.batch(8)

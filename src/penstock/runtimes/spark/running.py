@@ -20,7 +20,14 @@ from penstock.files import write_whole
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in, schema_of
-from penstock.runtimes.spark.offsets import at_rest, began_s, consumed
+from penstock.runtimes.spark.offsets import (
+    at_rest,
+    began_s,
+    consumed,
+    progress,
+    taken,
+    windows_to_close,
+)
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
 from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
@@ -52,6 +59,7 @@ _TRIED = 10  # tuples for an executor that has never had any
 _OF_OBJECTIVE = 0.5  # of the response time: what a micro-batch may work on tuples
 _WHILE_GROWING = 0.25  # of it, while replicas come: they have no part in one that has begun
 _OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
+_CLOSING_S, _CLOSING_TRIGGERS = 5.0, 3.0  # to wait for a micro-batch that may not come
 _ANOTHER = 0.2  # share by which a limit has to differ to be written down
 
 
@@ -100,6 +108,13 @@ class _TakenIn(NamedTuple):
     ended_s: float
 
 
+class _Quiet(NamedTuple):
+    """A micro-batch after which nothing has come."""
+
+    epoch: int
+    since_s: float
+
+
 class RunningApp:
     """Starts an application's queries and keeps them going."""
 
@@ -123,6 +138,7 @@ class RunningApp:
         self.tags = {name: f"{chain.tag}_{run}" for name, chain in self.chains.items()} if run else {}
         self.measurements = Measurements()
         self.queries: dict[str, StreamingQuery] = {}
+        self._logs: dict[str, StreamLog] = {}
         self._intake_lock, self._clean_lock = threading.Lock(), threading.Lock()
         self._trials = {name: threading.Lock() for name in self.chains}
         self._schemas: dict[str, str] = dict(app.sources)
@@ -150,10 +166,11 @@ class RunningApp:
         self._parts: dict[str, int] = {}  # of chains that are worked on batch by batch
         self._objective_s = min(app.objective.for_path(path) for path in app.graph().paths)
         self._growing: set[str] = set()  # chains with replicas that have not worked yet
+        self._quiet: dict[str, _Quiet] = {}
         self._took_in: dict[str, _TakenIn] = {}  # the latest of every source that Spark reads itself
 
     def log(self, stream: str) -> StreamLog:
-        return StreamLog(self.work / "streams" / stream)
+        return self._logs.setdefault(stream, StreamLog(self.work / "streams" / stream))
 
     def checkpoint(self, chain: str) -> Path:
         return self.work / "checkpoints" / chain
@@ -234,10 +251,37 @@ class RunningApp:
 
     def start_query(self, name: str) -> None:
         """Of chains, or of a source that Spark reads itself."""
+        query = self.plan.get(name)
+        self._check_continues(
+            name, () if query is None else query.inputs, name if query is None else query.output
+        )
         if name in self.app.readers:
             self._start_source(name)
         else:
             self._start_chains(self.plan[name])
+
+    def _check_continues(self, name: str, inputs: Sequence[str], output: str) -> None:
+        """A query and the logs around it have to be of one run, or tuples are lost or come twice."""
+        checkpoint, known = self.checkpoint(name), progress(self.checkpoint(name))
+        afresh = f"put back what is missing, or remove {self.work} to start afresh"
+        before = self.log(output).last()
+        if known is None:
+            chain = name if name in self.app.readers else self.plan[name].chains[0].name
+            if before is not None or any(self.log(stream).needs(chain) for stream in inputs):
+                raise InputError(f"query '{name}': it has worked before, but {checkpoint} is gone; {afresh}")
+            return
+        if before is not None and before.query not in (None, known.query):
+            raise InputError(
+                f"query '{name}': {checkpoint} is not the one that {self.log(output).root} was written with; "
+                f"{afresh}"
+            )
+        for stream in inputs:
+            last = self.log(stream).last()
+            if known.reached.get(stream, 0) > (0 if last is None else last.number + 1):
+                raise InputError(
+                    f"query '{name}': it has taken more of stream '{stream}' than there is in "
+                    f"{self.log(stream).root}; {afresh}"
+                )
 
     def _start_source(self, name: str) -> None:
         """What Spark reads goes into the source's log, from which it is dealt to any number of replicas."""
@@ -266,7 +310,13 @@ class RunningApp:
         since_s = began - self.trigger_s if before is None or idle else before.began_s
         if files:
             origins = evenly(sum(file.tuples for file in files), since_s, began)
-            self.log(source).publish(epoch=epoch, files=files, published_at_s=time.time(), origins=origins)
+            self.log(source).publish(
+                epoch=epoch,
+                files=files,
+                published_at_s=time.time(),
+                origins=origins,
+                taken=taken(self.checkpoint(source), epoch),
+            )
         self._took_in[source] = _TakenIn(began, time.time())
 
     def _start_chains(self, query: Query) -> None:
@@ -351,12 +401,24 @@ class RunningApp:
         }
 
     def done(self) -> bool:
-        """Whether a finite input has been read, processed and published to the very end."""
-        for sink in self.app.sinks.values():
-            last = self.log(sink).last()
-            if last is None or not last.final:
-                return False
-        return True
+        """Whether a finite input has been read, processed and published to the very end: by all queries,
+        and no window is left to be closed by a micro-batch without data."""
+        return all(self._is_done(query) for query in self.plan.values())
+
+    def _is_done(self, query: Query) -> bool:
+        checkpoint, last = self.checkpoint(query.name), self.log(query.output).last()
+        known = progress(checkpoint)
+        if last is None or not last.final or known is None or not at_rest(checkpoint):
+            return False
+        if not all(self._ends(stream, known.reached.get(stream, 0)) for stream in query.inputs):
+            return False
+        if not windows_to_close(checkpoint):
+            return True
+        # One that keeps no windows has none to close, and Spark runs nothing more.
+        quiet = self._quiet.get(query.name)
+        if quiet is None or quiet.epoch != known.epoch:
+            quiet = self._quiet[query.name] = _Quiet(known.epoch, time.monotonic())
+        return time.monotonic() - quiet.since_s > _CLOSING_S + _CLOSING_TRIGGERS * self.trigger_s
 
     def _sampled(self, stream: str, place: Path) -> Sample:
         """A few tuples of a stream, from inside a query or from its log."""
@@ -459,21 +521,22 @@ class RunningApp:
         now = time.time()
         origins = _merged(inputs)
         published = None
-        if files and query.output in self.app.writers and not log.has(epoch):
+        mine = taken(self.checkpoint(query.name), epoch)
+        if files and query.output in self.app.writers and not log.has(epoch, mine):
             self._write(query.output, files, epoch)
         if files or final:
             published = log.publish(
-                epoch=epoch, files=files, published_at_s=now, origins=origins, final=final
+                epoch=epoch, files=files, published_at_s=now, origins=origins, final=final, taken=mine
             )
             if published is None:
                 origins = ()
         tuples_in = sum(one.tuples for one in inputs)
         began, stages = began_s(self.checkpoint(query.name), epoch), []
         for chain in query.chains:
-            before, mine = entries(self._entry(chain.name)), tasks[chain.name]
-            self._served[chain.name] |= {one.executor for one in before} | {one.executor for one in mine}
-            stages += [stage for stage in (before, mine) if stage]
-            tuples_out = sum(task.tuples for task in mine)
+            before, ended = entries(self._entry(chain.name)), tasks[chain.name]
+            self._served[chain.name] |= {one.executor for one in before} | {one.executor for one in ended}
+            stages += [stage for stage in (before, ended) if stage]
+            tuples_out = sum(task.tuples for task in ended)
             self.measurements.add(
                 BatchReport(
                     chain=chain.name,
@@ -484,7 +547,7 @@ class RunningApp:
                     tuples_out=tuples_out,
                     waited=tuple((one.published_at_s, one.tuples) for one in inputs),
                     reached=reached,
-                    tasks=mine,
+                    tasks=ended,
                     entries=before,
                     finished=origins if chain is query.chains[-1] else (),
                 )

@@ -18,6 +18,7 @@ from typing import Any
 
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
+from penstock.runtimes.spark.offsets import Taken
 
 Origins = tuple[tuple[float, int], ...]  # (moment tuples entered the application, how many of them)
 
@@ -40,6 +41,8 @@ class Batch:
     published_at_s: float
     origins: Origins
     final: bool = False  # nothing follows: the input was finite and has been read
+    query: str | None = None  # that wrote it; None for a feeder, and in logs of earlier versions
+    upto: str = ""  # offsets of that query's own input, where this micro-batch of it ends
 
     @property
     def tuples(self) -> int:
@@ -51,6 +54,7 @@ class StreamLog:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._latest = 0  # number of a batch that was the last once
 
     @property
     def name(self) -> str:
@@ -96,13 +100,37 @@ class StreamLog:
         return end
 
     def last(self) -> Batch | None:
-        numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
-        return self.batch(max(numbers)) if numbers else None
+        """Looked for from where it was before: a log may hold all that a long run has published."""
+        end = self.end(self._latest)
+        # Old ones are removed in order, and never the last: if this one is there, none after it was removed.
+        if end == 0 or not self._manifest(end - 1).exists():
+            numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
+            if not numbers:
+                return None
+            end = max(numbers) + 1
+        self._latest = end - 1
+        return self.batch(end - 1)
 
-    def has(self, epoch: int) -> bool:
-        """Whether the writer has published this epoch."""
+    def has(self, epoch: int, taken: Taken | None = None) -> bool:
+        """Whether the writer has published this epoch, before a crash: of a query, the very micro-batch.
+
+        A checkpoint that does not belong to this log, or is older, is an error: what comes of it would be
+        taken for what was published before, and dropped.
+        """
         last = self.last()
-        return last is not None and last.epoch >= epoch
+        if last is None:
+            return False
+        if taken is None or last.query is None:
+            return last.epoch >= epoch
+        if last.query == taken.query and last.epoch < epoch:
+            return False
+        if last.query == taken.query and last.epoch == epoch and last.upto == taken.upto:
+            return True
+        raise InputError(
+            f"stream '{self.name}': micro-batch {epoch} comes from a checkpoint that is older than the one "
+            f"micro-batch {last.epoch} was published with, or not that one; put that one back, "
+            "or start afresh in another folder"
+        )
 
     def publish(
         self,
@@ -112,12 +140,14 @@ class StreamLog:
         published_at_s: float,
         origins: Origins,
         final: bool = False,
+        taken: Taken | None = None,
     ) -> Batch | None:
-        """Add a batch; None when the writer had already published this epoch, before a crash."""
-        last = self.last()
-        if last is not None and last.epoch >= epoch:
+        """Add a batch, of a query what it has `taken`; None when the writer had already published this
+        epoch, before a crash."""
+        if self.has(epoch, taken):
             self._discard(files)
             return None
+        last = self.last()
         batch = Batch(
             number=0 if last is None else last.number + 1,
             epoch=epoch,
@@ -125,6 +155,8 @@ class StreamLog:
             published_at_s=published_at_s,
             origins=origins,
             final=final,
+            query=None if taken is None else taken.query,
+            upto="" if taken is None else taken.upto,
         )
         write_whole(self._manifest(batch.number), json.dumps(asdict(batch)))
         return batch
