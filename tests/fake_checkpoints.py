@@ -27,15 +27,17 @@ class Repartitioning:
         self.done.append(partitions)
 
 
-def begin(checkpoint: Path, epoch: int, partitions: int, upto: int) -> None:
+def begin(
+    checkpoint: Path, epoch: int, partitions: int, upto: int, *, stream: str = "words", watermark: int = 0
+) -> None:
     conf = {"spark.sql.shuffle.partitions": str(partitions)}
-    batch = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": conf}
-    offset = {"log": "words", "batch": upto}
+    batch = {"batchWatermarkMs": watermark, "batchTimestampMs": 0, "conf": conf}
+    offset = {"log": stream, "batch": upto}
     (checkpoint / "offsets" / str(epoch)).write_text(f"v1\n{json.dumps(batch)}\n{json.dumps(offset)}")
 
 
-def commit(checkpoint: Path, epoch: int) -> None:
-    (checkpoint / "commits" / str(epoch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+def commit(checkpoint: Path, epoch: int, *, watermark: int = 0) -> None:
+    (checkpoint / "commits" / str(epoch)).write_text(f'v1\n{{"nextBatchWatermarkMs":{watermark}}}')
 
 
 def new_checkpoint(place: Path, partitions: int = 4) -> Path:

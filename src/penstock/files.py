@@ -1,7 +1,8 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and so that they are still there when the power has failed."""
 
 import os
 import secrets
+from contextlib import suppress
 from errno import EACCES, EISDIR, ENOTDIR
 from pathlib import Path
 
@@ -47,6 +48,17 @@ def _swap_in(target: Path, text: str) -> None:
         if target.exists():
             os.chmod(temporary, target.stat().st_mode)
         os.replace(temporary, target)
+        with suppress(OSError):  # some file systems cannot, and the file itself is there
+            put_on_disk(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def put_on_disk(path: Path | str) -> None:
+    """Wait until a file, or the list of files in a folder, is on disk."""
+    there = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(there)
+    finally:
+        os.close(there)

@@ -1,5 +1,7 @@
 """Streams between operators: whole batches, in order, each once, and gone when nobody needs them."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from penstock.domain.errors import InputError
 from penstock.runtimes.spark.offsets import Taken
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
+from penstock.runtimes.spark.taps import exit_tap
 
 
 def log(tmp_path: Path, *consumers: str) -> StreamLog:
@@ -183,3 +186,50 @@ def test_the_end_is_found_where_much_came_and_went_since_it_was_looked_for(tmp_p
     writer.passed("reader", 9)
     writer.clean()
     assert reader.last() == writer.last() == writer.batch(8)
+
+
+def test_files_are_on_disk_before_their_batch_is_and_the_batch_before_it_is_called_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, done = log(tmp_path), list[str]()
+    fsync, replace = os.fsync, os.replace
+
+    def synced(file: int) -> None:
+        done.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+        fsync(file)
+
+    def replaced(origin: Path, target: Path) -> None:
+        done.append("renamed")
+        replace(origin, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    publish(stream, 0)
+    names, manifest, renamed, listed = done
+    assert (names, renamed, listed) == ("data", "renamed", "batches")
+    assert manifest.startswith(".000000000.json")
+
+
+def test_what_a_task_has_written_is_on_disk_before_anybody_hears_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow
+
+    synced = list[str]()
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.readlink(f"/proc/self/fd/{file}")))
+    tuples = pyarrow.RecordBatch.from_pydict({"id": [1, 2]})
+    (report,) = exit_tap(str(tmp_path))(iter([tuples]))
+    assert synced == [str(tmp_path / report.to_pylist()[0]["file"])]
+
+
+def test_files_of_failed_tasks_are_swept_and_no_others(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    named = publish(stream, 0)
+    for name in ("failed.parquet", "being-written.parquet"):
+        stream.data_file(name).write_text("rows")
+    long_ago_s = time.time() - 7200
+    os.utime(stream.data_file("failed.parquet"), (long_ago_s, long_ago_s))
+    assert stream.sweep(older_than_s=3600) == 1
+    assert {path.name for path in (stream.root / "data").iterdir()} == {named, "being-written.parquet"}
+    assert stream.sweep() == 1  # where nobody writes any more
+    assert [path.name for path in (stream.root / "data").iterdir()] == [named]

@@ -60,6 +60,7 @@ _OF_OBJECTIVE = 0.5  # of the response time: what a micro-batch may work on tupl
 _WHILE_GROWING = 0.25  # of it, while replicas come: they have no part in one that has begun
 _OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
 _CLOSING_S, _CLOSING_TRIGGERS = 5.0, 3.0  # to wait for a micro-batch that may not come
+_SWEPT_EVERY, _ABANDONED_S = 1000, 3600.0  # micro-batches; since a file was written to
 _ANOTHER = 0.2  # share by which a limit has to differ to be written down
 
 
@@ -556,6 +557,8 @@ class RunningApp:
         self._limit(query, stages, sum(one.tuples for one in inputs), now - began)
         if published is not None and query.output in self.app.writers:
             log.passed(WRITER, published.number + 1)
+        if epoch and epoch % _SWEPT_EVERY == 0:
+            log.sweep(older_than_s=_ABANDONED_S)
         with self._clean_lock:  # several chains may read the same stream
             for stream in (*query.inputs, query.output):
                 self.log(stream).clean()

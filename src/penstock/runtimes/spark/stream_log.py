@@ -1,23 +1,24 @@
 """A stream between operators: numbered batches of Parquet files in a directory.
 
-    log/data/<unique>.parquet    written by tasks; a retried task leaves a file nobody names
+    log/data/<unique>.parquet    written by tasks; one that fails leaves a file nobody names, to be swept
     log/batches/<number>.json    a batch: its files, how many tuples, when they entered the application
     log/consumers/<name>.json    the first batch a consumer still needs
 
 A batch exists from the moment its manifest is renamed into place, whole, and is never
-changed. One query writes a log, any number read it. The number of a batch is the offset
-of whoever reads, so batches are read in order and none twice.
+changed; by then all of it is on disk. One query writes a log, any number read it. The number
+of a batch is the offset of whoever reads, so batches are read in order and none twice.
 """
 
 import json
 import shutil
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.domain.errors import InputError
-from penstock.files import write_whole
+from penstock.files import put_on_disk, write_whole
 from penstock.runtimes.spark.offsets import Taken
 
 Origins = tuple[tuple[float, int], ...]  # (moment tuples entered the application, how many of them)
@@ -147,6 +148,8 @@ class StreamLog:
         if self.has(epoch, taken):
             self._discard(files)
             return None
+        if files:  # these are on disk: now their names, then the batch that names them
+            put_on_disk(self.root / "data")
         last = self.last()
         batch = Batch(
             number=0 if last is None else last.number + 1,
@@ -209,6 +212,20 @@ class StreamLog:
             self._manifest(number).unlink()  # first: a manifest never names a file that is gone
             self._discard(batch.files)
         return len(old)
+
+    def sweep(self, *, older_than_s: float = 0.0) -> int:
+        """Remove files that no batch names and that are not being written any more: tasks that failed, or a
+        driver that was killed, have left them. Returns how many."""
+        written_s = time.time() - older_than_s
+        old = [path for path in (self.root / "data").iterdir() if path.stat().st_mtime <= written_s]
+        if not old:
+            return 0
+        numbers = sorted(int(path.stem) for path in (self.root / "batches").glob("*.json"))
+        named = {file.name for number in numbers for file in self.batch(number).files}
+        left = [path for path in old if path.name not in named]
+        for path in left:
+            path.unlink(missing_ok=True)
+        return len(left)
 
     def _discard(self, files: Iterable[LogFile]) -> None:
         for file in files:

@@ -18,6 +18,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.files import put_on_disk
 from penstock.runtimes.spark import host_load
 from penstock.runtimes.spark.daemon import executor_id
 
@@ -86,6 +87,7 @@ def exit_tap(directory: str) -> Tap:
             tuples += batch.num_rows
         if writer is not None:
             writer.close()
+            put_on_disk(os.path.join(directory, name))  # before anybody hears of it
         yield pyarrow.RecordBatch.from_pydict(
             {
                 "file": [name],
