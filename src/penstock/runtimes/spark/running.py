@@ -7,6 +7,7 @@ the monitor reads.
 import json
 import shutil
 import tempfile
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ from penstock.runtimes.spark.offsets import (
 )
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
+from penstock.runtimes.spark.stages import plan_of, unseen_stage
 from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
 from penstock.runtimes.spark.taps import (
     REPORT_SCHEMA,
@@ -351,11 +353,13 @@ class RunningApp:
             result = self._transformed(chain, frames, self._entry(chain.name), shuffled=shuffled)
             self._schemas[chain.output] = result.schema.json()
             frames = [self._ended(query, chain, result)]
+            _check_stages(chain, frames[0])
         for chain in later:
             (stream,) = chain.inputs
             empty = self.spark.createDataFrame([], schema_of(self._schemas[stream]))
             result = self._transformed(chain, [empty], self._entry(chain.name))
             self._schemas[chain.output] = result.schema.json()
+            _check_stages(chain, self._ended(query, chain, result))
         (ended,) = frames
         return ended
 
@@ -602,6 +606,26 @@ class RunningApp:
         """Whether a finite stream has been read to its end."""
         last = self.log(stream).last()
         return last is not None and last.final and reached > last.number
+
+
+def _check_stages(chain: Chain, ended: "DataFrame") -> None:
+    """Every stage has to be one that runs on the chain's executors and is measured."""
+    unseen = unseen_stage(plan_of(ended))
+    if unseen is None:
+        return
+    if not chain.stateful:
+        raise InputError(
+            f"operator '{chain.name}': it shuffles ('{_short(unseen)}') and is not declared to; "
+            "give it stateful=True, or leave the shuffle out"
+        )
+    raise InputError(
+        f"operator '{chain.name}': Spark shuffles in it more than once ('{_short(unseen)}'), and what is in "
+        "between can be neither placed nor measured; make it one operator for every shuffle"
+    )
+
+
+def _short(node: str) -> str:
+    return textwrap.shorten(node, 80, placeholder=" ...")
 
 
 def busiest_s(stage: Sequence[EntryReport | TaskReport]) -> float:
