@@ -56,6 +56,17 @@ def test_a_query_has_come_as_far_as_its_last_commit(tmp_path: Path) -> None:
     assert progress(tmp_path / "none") is None
 
 
+@pytest.mark.parametrize("offset", ['{"logOffset":3}', '{"topic":{"0":5}}', "17"])
+def test_sources_of_sparks_own_have_offsets_of_their_own(tmp_path: Path, offset: str) -> None:
+    checkpoint = checkpoint_of_spark(tmp_path)
+    place = checkpoint / "offsets" / "2"
+    place.write_text(place.read_text().rpartition("\n")[0] + f"\n{offset}")
+    known = progress(checkpoint)
+    assert known is not None
+    assert known.reached == {}
+    assert taken(checkpoint, 2).upto == offset
+
+
 def test_a_query_that_was_only_started_has_no_partitions_yet(tmp_path: Path) -> None:
     (tmp_path / "metadata").write_text('{"id":"a"}')
     assert progress(tmp_path) == ("a", -1, {}, None)

@@ -85,8 +85,9 @@ def began_s(checkpoint: Path, epoch: int) -> float:
 
 
 def _offsets(checkpoint: Path, epoch: int) -> dict[str, int]:
+    """Of our own streams: what other sources write is theirs."""
     read = [json.loads(line) for line in _lines(checkpoint, epoch)[2:] if line.startswith("{")]
-    return {str(offset["log"]): int(offset["batch"]) for offset in read}
+    return {str(offset["log"]): int(offset["batch"]) for offset in read if offset.keys() == {"log", "batch"}}
 
 
 def _lines(checkpoint: Path, epoch: int) -> list[str]:

@@ -255,13 +255,16 @@ class RunningApp:
     def start_query(self, name: str) -> None:
         """Of chains, or of a source that Spark reads itself."""
         query = self.plan.get(name)
-        self._check_continues(
-            name, () if query is None else query.inputs, name if query is None else query.output
-        )
-        if name in self.app.readers:
+        if query is None:
+            self._prepare(name, inputs=(), output=name)
             self._start_source(name)
         else:
-            self._start_chains(self.plan[name])
+            self._prepare(name, inputs=query.inputs, output=query.output)
+            self._start_chains(query)
+
+    def _prepare(self, name: str, *, inputs: Sequence[str], output: str) -> None:
+        self._check_continues(name, inputs, output)
+        self.log(output).sweep()  # nobody writes to it now
 
     def _check_continues(self, name: str, inputs: Sequence[str], output: str) -> None:
         """A query and the logs around it have to be of one run, or tuples are lost or come twice."""
