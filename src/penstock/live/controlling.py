@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from penstock.control.build import build_controller
-from penstock.control.journal import Header, Noted, Remembered, latest_header
+from penstock.control.journal import Header, Noted, Remembered, Retuned, latest_header
 from penstock.control.loop import Controller, ControllerMemory, tick
 from penstock.control.plan import Plan
 from penstock.control.ports import Actuator, Journal, Monitor
@@ -189,7 +189,7 @@ class Controlling:
     def _resume(self) -> None:
         """Resume the controller of the interrupted run, with the safety settings given now."""
         settings, declared = self._settings, self._declared
-        header = latest_header(read_journal(settings.out / "journal.jsonl"))
+        header = latest_header(read_journal(settings.out / "journal.jsonl", Header, Retuned))
         if header is None:
             return
         before = header.controller

@@ -122,8 +122,10 @@ class LiveRun:
         settings.out.mkdir(parents=True, exist_ok=True)
         self.on_status("preparing the policy")
         compile_policy(self.controller)
-        before = entries_of(settings.out / "journal.jsonl", Stepped)
-        unfinished = interrupted((one.operator, one.event, one.commands) for one in before)
+        unfinished = interrupted(
+            (one.operator, one.event, one.commands)
+            for one in entries_of(settings.out / "journal.jsonl", Stepped)
+        )
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
             # Before anything runs it reports what cannot be resumed.
             control = Controlling(self.controller, settings, journal)
