@@ -24,25 +24,26 @@ def check_can_write(path: Path) -> None:
         raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write beside the target and rename: a reader, or a crash, never meets half a file."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")  # a pipe or a device: there is nothing to swap
+            path.write_bytes(data)  # a pipe or a device: there is nothing to swap
             return
         target = path.resolve()  # a link stays a link, and what it points to changes
         target.parent.mkdir(parents=True, exist_ok=True)
-        _swap_in(target, text)
+        _swap_in(target, data)
     except OSError as problem:
         raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
 
 
-def _swap_in(target: Path, text: str) -> None:
+def _swap_in(target: Path, data: bytes) -> None:
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}")
     try:
         # Created with the permissions any new file would get; those of a file replaced are kept.
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
+        with open(temporary, "xb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():

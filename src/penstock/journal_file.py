@@ -69,26 +69,17 @@ class JournalFile:
 
 
 def entries_of(path: Path, kind: type[E]) -> list[E]:
-    """Those of one kind; the others, which are most of a long journal, are not even decoded. None of a
-    journal that is not there."""
-    begins = f'{{"kind":"{kind.__name__}"'
-    try:
-        with open(path, encoding="utf-8", newline="\n", errors="replace") as file:
-            found = list(decoded_lines(line for line in file if line.startswith(begins)))
-    except FileNotFoundError:
-        return []
-    except OSError as problem:
-        raise InputError(f"journal {path}: {problem.strerror or problem}") from problem
-    except InputError as problem:
-        raise InputError(f"journal {path}: {problem}") from problem
-    return [entry for entry in found if isinstance(entry, kind)]
+    """Those of one kind; none of a journal that is not there."""
+    return [one for one in read_journal(path, kind) if isinstance(one, kind)] if path.exists() else []
 
 
-def read_journal(path: Path) -> list[Entry]:
-    """All entries of a journal; a last line that a crash cut off is left out."""
+def read_journal(path: Path, *kinds: type[object]) -> list[Entry]:
+    """All entries of a journal, or those of these kinds: a journal of weeks does not fit into memory, and the
+    others are not even decoded. A last line that a crash cut off is left out."""
+    begins = tuple(f'{{"kind":"{kind.__name__}"' for kind in kinds)
     try:
         with open(path, encoding="utf-8", newline="\n", errors="replace") as file:
-            return list(decoded_lines(file))
+            return list(decoded_lines(line for line in file if not begins or line.startswith(begins)))
     except OSError as problem:
         raise InputError(f"journal {path}: {problem.strerror or problem}") from problem
     except InputError as problem:

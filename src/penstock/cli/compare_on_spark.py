@@ -103,4 +103,4 @@ def _watched(live: "LiveRun", application: str) -> "Contender":
     out = live.settings.out
     write_whole(out / "report.html", page_of(live, summary, application, {}))
     write_whole(out / "summary.json", screen.json_text(summary.as_json()))
-    return Contender(summary=summary, moments=moments_of(live.intervals, live.began_s))
+    return Contender(summary=summary, moments=moments_of(live.kept.course, live.began_s))

@@ -294,7 +294,12 @@ def _leave_results(
     results.mkdir(parents=True, exist_ok=True)
     said = entry.results(live.app, live.work, results)
     fixed = would_have_done(
-        spec.application, live.intervals, spec.node_types, live.objective_s, spec.together
+        spec.application,
+        live.kept.latest,
+        spec.node_types,
+        live.objective_s,
+        spec.together,
+        is_all=live.kept.has_all,
     )
     verdict = live_summary.verdict(summary, live.objective_s, fixed)
     write_whole(out / "report.html", page_of(live, summary, name, fixed))

@@ -21,8 +21,9 @@ from penstock.domain.errors import InputError
 from penstock.journal_file import JournalFile, entries_of
 from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
 from penstock.live.forced import ForcedScaling
-from penstock.live.metrics_file import write_metrics
-from penstock.live.record import Interval, Summary, response_of, summary
+from penstock.live.kept import Kept
+from penstock.live.metrics_file import MetricsFolder
+from penstock.live.record import Interval, Summary, response_of
 from penstock.live.settings import LiveSettings, node_type
 from penstock.reconfigure.interrupted import interrupted
 from penstock.reconfigure.words import Command, Commands, Event, Record, Running
@@ -66,12 +67,9 @@ class LiveRun:
     on_interval: Callable[[Interval], None] = lambda interval: None
     on_status: Callable[[str], None] = lambda text: None
     on_problem: Callable[[str], None] = lambda text: None  # the run goes on
-    intervals: list[Interval] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
-    response_times: list[tuple[float, int]] = field(default_factory=list)
+    kept: Kept = field(init=False)
     unfinished: list[tuple[float, int]] = field(default_factory=list)  # at the end
     stopping: threading.Event = field(default_factory=threading.Event)
-    began_s: float = field(default_factory=time.time)  # when everything was up
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)  # query -> how often, and why last
     _restarts: Restarts = field(default_factory=Restarts)
 
@@ -85,7 +83,15 @@ class LiveRun:
         )
         self.objective_s = response_time_of(self.app)
         self._check_agreement()
+        self.kept = Kept(
+            objective_s=self.objective_s, node_types=self.controller.node_types, began_s=time.time()
+        )
         self.work = self.settings.work
+
+    @property
+    def began_s(self) -> float:
+        """When everything was up."""
+        return self.kept.began_s
 
     def _check_agreement(self) -> None:
         """What stands in the controller, in the settings and in the application must be the same."""
@@ -116,12 +122,15 @@ class LiveRun:
         settings.out.mkdir(parents=True, exist_ok=True)
         self.on_status("preparing the policy")
         compile_policy(self.controller)
-        before = entries_of(settings.out / "journal.jsonl", Stepped)
-        unfinished = interrupted((one.operator, one.event, one.commands) for one in before)
+        unfinished = interrupted(
+            (one.operator, one.event, one.commands)
+            for one in entries_of(settings.out / "journal.jsonl", Stepped)
+        )
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
             # Before anything runs it reports what cannot be resumed.
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
+            metrics = ending.enter_context(MetricsFolder(settings.out))
             if settings.master is None and not class_archive.is_made():
                 self.on_status("preparing Spark's classes, once on this machine")
             options = class_archive.options() if settings.master is None else ""
@@ -144,12 +153,12 @@ class LiveRun:
                 conf={**EMBEDDED, **settings.conf} if settings.master is None else settings.conf,
             )
             try:
-                self._controlled(spark, cluster, journal, control, unfinished)
+                self._controlled(spark, cluster, journal, control, metrics, unfinished)
+                metrics.write()
             except (InputError, OSError) as problem:  # a full disk, for example
                 raise RunError(str(problem)) from problem
             finally:
                 spark.stop()
-        write_metrics(settings.out, self.intervals, self.began_s)
         return self._summary(time.time() - self.began_s)
 
     def _controlled(
@@ -158,6 +167,7 @@ class LiveRun:
         cluster: LocalCluster,
         journal: JournalFile,
         control: Controlling,
+        metrics: MetricsFolder,
         unfinished: Mapping[str, Command],
     ) -> None:
         """`unfinished` is what a driver that died may have left in the middle."""
@@ -201,14 +211,15 @@ class LiveRun:
             if isinstance(acting, ForcedScaling):
                 interval = replace(interval, changed=changes_of(acting.done))
             interval = replace(interval, spares=nodes.waiting)
-            self.response_times += monitor.finished()
-            self.intervals.append(interval)
+            self.kept.left(monitor.finished())
+            self.kept.interval(interval)
+            metrics.interval(interval, self.began_s)
             self.on_interval(interval)
 
         try:
             self._until_the_end(running, actuator, look_after, decide)
             monitor.observe()
-            self.response_times += monitor.finished()
+            self.kept.left(monitor.finished())
             self.unfinished = monitor.unfinished()
         finally:
             feeder.stop()
@@ -227,7 +238,7 @@ class LiveRun:
         """Of the first replicas, and of checkpoints that a driver that died has left in the middle."""
 
         def ended(record: Record) -> None:
-            self.records.append(record)
+            self.kept.record(record)
             journal.append(Reconfigured(record=record))
 
         def stepped(name: str, event: Event, commands: Commands) -> None:
@@ -267,7 +278,7 @@ class LiveRun:
 
     def _is_calm(self) -> bool:
         """A spare that starts takes CPU from replicas: not while they are behind."""
-        response_s = response_of(self.intervals[-1]) if self.intervals else None
+        response_s = response_of(self.kept.latest[-1]) if self.kept.latest else None
         return response_s is not None and response_s <= self.objective_s / 2
 
     @staticmethod
@@ -289,7 +300,7 @@ class LiveRun:
         decide: Callable[[], None],
     ) -> None:
         """Of the time, of the input, or of somebody's patience."""
-        self.began_s = time.time()
+        self.kept.begin(time.time())
         deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
         next_s = self.began_s + self.controller.interval_s
         while not self.stopping.is_set():
@@ -339,18 +350,12 @@ class LiveRun:
             running.start_query(name)
 
     def _summary(self, seconds: float) -> Summary:
-        return summary(
+        return self.kept.tally.summary(
             application=self.app.name,
             policy=self.settings.label or self.controller.label,
             finished=not self.stopping.is_set(),
-            objective_s=self.objective_s,
-            intervals=self.intervals,
-            response_times=self.response_times,
-            unfinished=self.unfinished,
-            records=self.records,
-            node_types=self.controller.node_types,
-            began_s=self.began_s,
             seconds=seconds,
+            unfinished=self.unfinished,
             failures=[_failed_often(name, count, why) for name, (count, why) in self.failures.items()],
         )
 

@@ -28,7 +28,7 @@ _MADE_UP = {
 def made_up(live: LiveRun) -> Summary:
     """As `LiveRun.run`, in no time."""
     live.settings.out.mkdir(parents=True)
-    live.began_s = 0.0
+    live.kept.begin(0.0)
     response_s, replicas = _MADE_UP[live.settings.label]
     for number in range(_INTERVALS):
         at_s = 5.0 * (number + 1)
@@ -47,9 +47,9 @@ def made_up(live: LiveRun) -> Summary:
             at_s=at_s, response_time_s=response_s, operators=operators, source_rate=25.0
         )
         interval = Interval(seen=seen, reasons=(), changed=())
-        live.intervals.append(interval)
+        live.kept.interval(interval)
         live.on_interval(interval)
-    live.response_times = [(response_s, 1000)]
+    live.kept.left([(response_s, 1000)])
     return live._summary(150.0)
 
 

@@ -20,6 +20,7 @@ from penstock.domain.errors import InputError
 from penstock.files import write_whole
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
+from penstock.runtimes.spark.executors import forget_oldest
 from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in, schema_of
 from penstock.runtimes.spark.offsets import (
     at_rest,
@@ -165,7 +166,7 @@ class RunningApp:
         self._samples.mkdir(parents=True, exist_ok=True)
         for left in work.glob(f"{_TRIAL}*"):  # by a driver that was killed
             shutil.rmtree(left, ignore_errors=True)
-        self._served: dict[str, set[str]] = {name: set() for name in self.chains}
+        self._served: dict[str, dict[str, None]] = {name: {} for name in self.chains}  # executors
         self._parts: dict[str, int] = {}  # of chains that are worked on batch by batch
         self._objective_s = min(app.objective.for_path(path) for path in app.graph().paths)
         self._growing: set[str] = set()  # chains with replicas that have not worked yet
@@ -228,7 +229,7 @@ class RunningApp:
             cold=cold,
             place=Path(tempfile.mkdtemp(dir=self.work, prefix=_TRIAL)),
             samples=lambda place: {stream: self._sampled(stream, place) for stream in chain.inputs},
-            worked=lambda: self._served[name],
+            worked=lambda: set(self._served[name]),
             one_by_one=self._trials[name],
         ).run()
 
@@ -246,7 +247,7 @@ class RunningApp:
 
     def forget_served(self, chain: str, executor: str) -> None:
         """From now on, only what it processes later counts."""
-        self._served[chain].discard(executor)
+        self._served[chain].pop(executor, None)
 
     def start(self) -> None:
         for name in (*self.app.readers, *self.plan):
@@ -542,7 +543,9 @@ class RunningApp:
         began, stages = began_s(self.checkpoint(query.name), epoch), []
         for chain in query.chains:
             before, ended = entries(self._entry(chain.name)), tasks[chain.name]
-            self._served[chain.name] |= {one.executor for one in before} | {one.executor for one in ended}
+            by = {one.executor for one in before} | {one.executor for one in ended}
+            self._served[chain.name].update(dict.fromkeys(by))
+            forget_oldest(self._served[chain.name])
             stages += [stage for stage in (before, ended) if stage]
             tuples_out = sum(task.tuples for task in ended)
             self.measurements.add(
