@@ -22,6 +22,7 @@ from penstock.journal_file import JournalFile
 from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
 from penstock.live.forced import ForcedScaling
 from penstock.live.metrics_file import write_metrics
+from penstock.live.ownership import Ownership
 from penstock.live.record import Interval, Summary, response_of, summary
 from penstock.live.settings import LiveSettings, node_type
 from penstock.reconfigure.words import Record
@@ -72,6 +73,8 @@ class LiveRun:
     stopping: threading.Event = field(default_factory=threading.Event)
     began_s: float = field(default_factory=time.time)  # when everything was up
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)  # query -> how often, and why last
+    owner: Ownership = field(init=False)  # of the run folder: it is entered by whoever writes there
+    number: str = field(default_factory=lambda: uuid.uuid4().hex[:8])  # among others on the same master
     _restarts: Restarts = field(default_factory=Restarts)
 
     def __post_init__(self) -> None:
@@ -85,6 +88,7 @@ class LiveRun:
         self.objective_s = response_time_of(self.app)
         self._check_agreement()
         self.work = self.settings.work
+        self.owner = Ownership(self.settings.out, private=self.settings.master is None)
 
     def _check_agreement(self) -> None:
         """What stands in the controller, in the settings and in the application must be the same."""
@@ -105,14 +109,21 @@ class LiveRun:
         if self.settings.spark_allocates and not self.controller.advise:
             raise InputError("Spark's own allocation decides: Penstock can only advise")
 
+    def check(self) -> None:
+        """Whether Spark can be had, before there is a folder."""
+        check_alone()
+        if self.settings.master is not None:
+            check_master(self.settings.master, ours=len(self.settings.kinds) > 1)
+
     def run(self) -> Summary:
         """Until the time is up, the input is done, or someone sets `stopping`."""
+        self.check()
+        with self.owner:
+            return self._owned()
+
+    def _owned(self) -> Summary:
         settings = self.settings
         tagged = len(settings.kinds) > 1
-        check_alone()  # before there is a folder
-        if settings.master is not None:
-            check_master(settings.master, ours=tagged)
-        settings.out.mkdir(parents=True, exist_ok=True)
         self.on_status("preparing the policy")
         compile_policy(self.controller)
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
@@ -130,7 +141,7 @@ class LiveRun:
             if settings.master is None:
                 variables[ZYGOTE_VARIABLE] = str(cluster.start_zygote(variables))
             spark = session(
-                self.app.name,
+                f"{self.app.name}-{self.number}",
                 cluster.master_url,
                 work=self.work,
                 tagged=tagged,
@@ -157,9 +168,13 @@ class LiveRun:
         control: Controlling,
     ) -> None:
         settings = self.settings
-        run = uuid.uuid4().hex[:8] if cluster.tagged else None
         running = RunningApp(
-            self.app, spark, self.work, trigger_s=settings.trigger_s, joined=settings.joined, run=run
+            self.app,
+            spark,
+            self.work,
+            trigger_s=settings.trigger_s,
+            joined=settings.joined,
+            run=self.number if cluster.tagged else None,
         )
         names = [kind.name for kind in settings.kinds]
         own = SparksOwnNodes(spark, running, kind=names[0]) if settings.spark_allocates else None
