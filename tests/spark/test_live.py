@@ -102,7 +102,7 @@ def test_pausing_to_move_state_on_a_cluster_of_ones_own_changes_no_result(
     trips: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    with LocalCluster(tmp_path / "mine") as mine:
+    with LocalCluster(tmp_path / "mine", guarded=False) as mine:
         # Up to three replicas the state has six partitions, so that the first change has to move it.
         words = ("--force-scaling", "--protocol", "pause-and-resume", "--max-replicas", "3")
         run = started(trips, out, *words, "--interval", "3", "--master", mine.master_url)

@@ -150,6 +150,7 @@ class LiveRun:
                 executor_options=options,
                 most_executors=max(chain.max_replicas for chain in self.app.chains()),
                 conf={**EMBEDDED, **settings.conf} if settings.master is None else settings.conf,
+                private=cluster.private,
             )
             try:
                 self._controlled(spark, cluster, journal, control)
