@@ -131,7 +131,7 @@ def test_pausing_to_move_state_on_a_cluster_of_ones_own_and_dying_in_the_middle_
     trips: Path, tmp_path: Path, step: str, after_s: float
 ) -> None:
     out = tmp_path / "run"
-    with LocalCluster(tmp_path / "mine") as mine:
+    with LocalCluster(tmp_path / "mine", guarded=False) as mine:
         # Up to three replicas the state has six partitions, so that the first change has to move it.
         forced = ("--force-scaling", "--protocol", "pause-and-resume", "--max-replicas", "3")
         words = [*forced, "--interval", "3", "--master", mine.master_url]

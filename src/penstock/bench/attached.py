@@ -47,7 +47,7 @@ def run_attached(*, stage: Callable[[str], None]) -> Iterator[Figure]:
     yield Figure(name="machine load before", value=os.getloadavg()[0], unit="")
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as place,
-        LocalCluster(Path(place) / "cluster", room=_EXECUTORS) as cluster,
+        LocalCluster(Path(place) / "cluster", room=_EXECUTORS, guarded=False) as cluster,
     ):
         spark = _session(cluster.master_url, Path(place) / "spark.log")
         try:

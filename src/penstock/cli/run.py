@@ -193,8 +193,7 @@ def run(
 
     if input_file is not None and not input_file.is_file():
         raise InputError(f"{input_file}: cannot read: no such file")
-    if _is_finished(out):
-        raise InputError(f"--out {out}: it holds a finished run; give another folder, or remove it")
+    _check_unfinished(out)
     methods = [method.value for method in Method]
     if protocol not in methods:
         raise InputError(f"--protocol '{protocol}': choose {' or '.join(methods)}")
@@ -261,13 +260,22 @@ def run(
         seed=seed,
     )
     live = LiveRun(app, controller, asked, entry.feeder(what))
-    (out / _SUMMARY).unlink(missing_ok=True)  # of a run that was stopped: it goes on, and takes orders
     try:
-        summary = live_view.watched(live, stoppable=True)
+        live.check()
+        with live.owner:
+            _check_unfinished(out)  # it may have ended a moment ago
+            # Of a run that was stopped: it goes on, and takes orders.
+            (out / _SUMMARY).unlink(missing_ok=True)
+            summary = live_view.watched(live, stoppable=True)
+            _leave_results(entry, live, summary, name, json_output=json_output)
     except (ClusterError, RunError) as problem:
         screen.complain(problem)
         raise typer.Exit(1) from problem
-    _leave_results(entry, live, summary, name, json_output=json_output)
+
+
+def _check_unfinished(out: Path) -> None:
+    if _is_finished(out):
+        raise InputError(f"--out {out}: it holds a finished run; give another folder, or remove it")
 
 
 def _is_finished(out: Path) -> bool:

@@ -9,7 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +26,7 @@ from penstock.journal_file import JournalFile
 from penstock.live.controlling import Controlling
 from penstock.live.kept import Kept
 from penstock.live.metrics_file import MetricsFolder
+from penstock.live.ownership import Ownership
 from penstock.live.record import Interval, Summary
 from penstock.live.settings import LiveSettings
 from penstock.policy.parameters import Value
@@ -56,6 +57,7 @@ class Attached:
     actuator: ExecutorActuator
     queries: "Sequence[StreamingQuery]"
     journal: JournalFile
+    owner: Ownership  # of the run's folder
     out: "Path | TemporaryDirectory[str]"  # the run's folder; a temporary one where nobody wants to have it
     ended: "Callable[[Attached, Path], None]"  # writes the report there
     kept: Kept
@@ -82,11 +84,14 @@ class Attached:
         self._thread = None
         self.control.stop()
         self.journal.close()
-        if isinstance(self.out, TemporaryDirectory):
-            self.out.cleanup()
-            return
-        self._write_metrics()
-        self.ended(self, self.out)
+        try:
+            if isinstance(self.out, Path):
+                self._write_metrics()
+                self.ended(self, self.out)
+        finally:
+            self.owner.leave()
+            if isinstance(self.out, TemporaryDirectory):
+                self.out.cleanup()
 
     def summary(self) -> Summary:
         """The run in a few figures, so far."""
@@ -166,24 +171,24 @@ def attach(
         warnings.warn(f"attach: {spec.ignores_objective}", stacklevel=3)
     place = TemporaryDirectory(prefix="penstock-attached-") if out is None else Path(out)
     folder = place if isinstance(place, Path) else Path(place.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "summary.json").unlink(missing_ok=True)  # of the time before a restart: now it goes on
-    written = JournalFile(folder / "journal.jsonl" if journal is None else Path(journal))
-    try:
-        metrics = None if out is None else MetricsFolder(folder)
-        control = Controlling(spec, LiveSettings(out=folder), written)
-    except InputError:  # what the folder remembers does not fit
-        written.close()
-        raise
     kept = Kept(objective_s=spec.operators[0].bound_s, node_types=spec.node_types, began_s=time.time())
 
     def changed(record: Record) -> None:
         kept.record(record)
         written.append(Reconfigured(record=record))
 
-    actuator = ExecutorActuator(spark, most=None if advise else max_replicas, ended=changed)
-    _warn_of_too_many(len(actuator.executors()), max_replicas, written, advise=advise)
-    actuator.poll()
+    with ExitStack() as undone:  # where it does not come to an `Attached`
+        owner = undone.enter_context(Ownership(folder))
+        (folder / "summary.json").unlink(missing_ok=True)  # of the time before a restart: now it goes on
+        written = undone.enter_context(
+            JournalFile(folder / "journal.jsonl" if journal is None else Path(journal))
+        )
+        metrics = None if out is None else MetricsFolder(folder)
+        control = Controlling(spec, LiveSettings(out=folder), written)
+        actuator = ExecutorActuator(spark, most=None if advise else max_replicas, ended=changed)
+        _warn_of_too_many(len(actuator.executors()), max_replicas, written, advise=advise)
+        actuator.poll()
+        undone.pop_all()
     name = queries[0].name or "query" if len(queries) == 1 else str(spark.sparkContext.appName)
     return Attached(
         name=name,
@@ -193,6 +198,7 @@ def attach(
         actuator=actuator,
         queries=queries,
         journal=written,
+        owner=owner,
         out=place,
         ended=ended,
         kept=kept,

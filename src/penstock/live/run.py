@@ -23,6 +23,7 @@ from penstock.live.controlling import Controlling, changes_of, compile_policy, r
 from penstock.live.forced import ForcedScaling
 from penstock.live.kept import Kept
 from penstock.live.metrics_file import MetricsFolder
+from penstock.live.ownership import Ownership
 from penstock.live.record import Interval, Summary, response_of
 from penstock.live.settings import LiveSettings, node_type
 from penstock.reconfigure.interrupted import interrupted
@@ -71,6 +72,8 @@ class LiveRun:
     unfinished: list[tuple[float, int]] = field(default_factory=list)  # at the end
     stopping: threading.Event = field(default_factory=threading.Event)
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)  # query -> how often, and why last
+    owner: Ownership = field(init=False)  # of the run folder: it is entered by whoever writes there
+    number: str = field(default_factory=lambda: uuid.uuid4().hex[:8])  # among others on the same master
     _restarts: Restarts = field(default_factory=Restarts)
 
     def __post_init__(self) -> None:
@@ -87,6 +90,7 @@ class LiveRun:
             objective_s=self.objective_s, node_types=self.controller.node_types, began_s=time.time()
         )
         self.work = self.settings.work
+        self.owner = Ownership(self.settings.out, private=self.settings.master is None)
 
     @property
     def began_s(self) -> float:
@@ -112,14 +116,21 @@ class LiveRun:
         if self.settings.spark_allocates and not self.controller.advise:
             raise InputError("Spark's own allocation decides: Penstock can only advise")
 
+    def check(self) -> None:
+        """Whether Spark can be had, before there is a folder."""
+        check_alone()
+        if self.settings.master is not None:
+            check_master(self.settings.master, ours=len(self.settings.kinds) > 1)
+
     def run(self) -> Summary:
         """Until the time is up, the input is done, or someone sets `stopping`."""
+        self.check()
+        with self.owner:
+            return self._owned()
+
+    def _owned(self) -> Summary:
         settings = self.settings
         tagged = len(settings.kinds) > 1
-        check_alone()  # before there is a folder
-        if settings.master is not None:
-            check_master(settings.master, ours=tagged)
-        settings.out.mkdir(parents=True, exist_ok=True)
         self.on_status("preparing the policy")
         compile_policy(self.controller)
         unfinished = interrupted(
@@ -142,7 +153,7 @@ class LiveRun:
             if settings.master is None:
                 variables[ZYGOTE_VARIABLE] = str(cluster.start_zygote(variables))
             spark = session(
-                self.app.name,
+                f"{self.app.name}-{self.number}",
                 cluster.master_url,
                 work=self.work,
                 tagged=tagged,
@@ -151,6 +162,7 @@ class LiveRun:
                 executor_options=options,
                 most_executors=max(chain.max_replicas for chain in self.app.chains()),
                 conf={**EMBEDDED, **settings.conf} if settings.master is None else settings.conf,
+                private=cluster.private,
             )
             try:
                 self._controlled(spark, cluster, journal, control, metrics, unfinished)
@@ -172,9 +184,13 @@ class LiveRun:
     ) -> None:
         """`unfinished` is what a driver that died may have left in the middle."""
         settings = self.settings
-        run = uuid.uuid4().hex[:8] if cluster.tagged else None
         running = RunningApp(
-            self.app, spark, self.work, trigger_s=settings.trigger_s, joined=settings.joined, run=run
+            self.app,
+            spark,
+            self.work,
+            trigger_s=settings.trigger_s,
+            joined=settings.joined,
+            run=self.number if cluster.tagged else None,
         )
         names = [kind.name for kind in settings.kinds]
         own = SparksOwnNodes(spark, running, kind=names[0]) if settings.spark_allocates else None

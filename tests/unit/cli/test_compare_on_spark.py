@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.live.ownership import Ownership
 from penstock.live.record import Interval, Summary
 from penstock.live.run import LiveRun, RunError
 
@@ -27,7 +29,8 @@ _MADE_UP = {
 
 def made_up(live: LiveRun) -> Summary:
     """As `LiveRun.run`, in no time."""
-    live.settings.out.mkdir(parents=True)
+    with pytest.raises(InputError, match="in use by another run"), Ownership(live.settings.out):
+        pytest.fail("another could have this folder")
     live.kept.begin(0.0)
     response_s, replicas = _MADE_UP[live.settings.label]
     for number in range(_INTERVALS):
