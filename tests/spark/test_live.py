@@ -15,7 +15,7 @@ from penstock.apps.feeding.schedule import ByRates, Shape
 from penstock.apps.top_routes.trip_lines import GeneratedTrips
 from penstock.cli import main
 from penstock.control.journal import Noted, Reconfigured
-from penstock.journal_file import read_journal
+from penstock.journal_file import entries_of, read_journal
 from penstock.reconfigure.words import Ending
 from penstock.runtimes.spark.cluster import LocalCluster
 from query1_checker import problems
@@ -62,8 +62,8 @@ def published(out: Path, stream: str) -> int:
     return len(list((out / "work" / "streams" / stream / "batches").glob("*.json")))
 
 
-def java_processes(marker: str) -> list[int]:
-    found = subprocess.run(["pgrep", "-f", marker], capture_output=True, text=True, check=False)
+def java_processes(marker: str, *which: str) -> list[int]:
+    found = subprocess.run(["pgrep", *which, "-f", marker], capture_output=True, text=True, check=False)
     return [int(word) for word in found.stdout.split()]
 
 
@@ -74,7 +74,7 @@ def right(trips: Path, out: Path) -> None:
     assert problems(lines, rows) == []
 
 
-def test_scaling_at_every_interval_and_killed_executors_and_workers_change_no_result(
+def test_scaling_at_every_interval_and_a_killed_executor_master_and_worker_change_no_result(
     trips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
@@ -82,14 +82,19 @@ def test_scaling_at_every_interval_and_killed_executors_and_workers_change_no_re
     try:
         wait_until(lambda: published(out, "computeRouteID") > 0 or run.poll() is not None, "a first batch")
         (worker,) = java_processes(f"deploy.worker.Worker .*{out}")
+        (master,) = java_processes("deploy.master.Master", "-P", str(run.pid))
         executors = java_processes(f"CoarseGrainedExecutorBackend .*{_app_of(out)}")
         os.kill(executors[1], signal.SIGKILL)
+        os.kill(master, signal.SIGKILL)
         wait_until(lambda: published(out, "globalRank") > 0 or run.poll() is not None, "a first result")
         os.kill(worker, signal.SIGKILL)  # and with it, all executors
         assert run.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
     finally:
         os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
     right(trips, out)
+    said = [entry.text for entry in entries_of(out / "journal.jsonl", Noted)]
+    for what in ("the master", "the worker"):
+        assert any(text.startswith(f"{what} ended and was started again") for text in said), said
     summary = json.loads((out / "summary.json").read_text())
     assert summary["reconfigurations"] >= 1
     assert summary["tuples"] == len(trips.read_text().splitlines()) + 1  # and the end marker

@@ -38,6 +38,8 @@ class Spark:
 
     def serve_default(self) -> None: ...
 
+    def remind(self) -> None: ...
+
     def starts(self, executor: str, profile: int) -> None:
         self.there[executor] = Executor(id=executor, host="h", profile=profile, busy_s=0.0, tasks=0)
 

@@ -6,6 +6,7 @@ asks for executors but this.
 """
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.resource import ResourceProfile
     from pyspark.sql import SparkSession
 
+_REMINDED_S = 20.0
 DEFAULT_PROFILE = 0  # of stages that no operator owns
 
 
@@ -36,6 +38,7 @@ class Allocation:
         self._jvm: Any = self._spark._jvm
         self._gateway: Any = self._spark._gateway
         self._wanted: dict[int, int] = {DEFAULT_PROFILE: 0}
+        self._asked_s = time.monotonic()
         self._lock = threading.Lock()
         manager = self._context.executorAllocationManager()
         if manager.isDefined():
@@ -51,12 +54,22 @@ class Allocation:
         """From now on Spark keeps this number of executors of the profile; more come, none is sent away."""
         with self._lock:
             self._wanted[profile] = executors
-            none = self._scala({})
-            self._context.schedulerBackend().requestTotalExecutors(
-                self._scala(self._wanted),
-                self._scala(dict.fromkeys(self._wanted, 0)),
-                self._scala(dict.fromkeys(self._wanted, none)),
-            )
+            self._ask()
+
+    def remind(self) -> None:
+        """Ask again, now and then: a master that was gone may have forgotten."""
+        with self._lock:
+            if time.monotonic() - self._asked_s > _REMINDED_S:
+                self._ask()
+
+    def _ask(self) -> None:
+        none = self._scala({})
+        self._context.schedulerBackend().requestTotalExecutors(
+            self._scala(self._wanted),
+            self._scala(dict.fromkeys(self._wanted, 0)),
+            self._scala(dict.fromkeys(self._wanted, none)),
+        )
+        self._asked_s = time.monotonic()
 
     def send_away(self, executor: str, profile: int) -> None:
         """It finishes what it runs, takes nothing new, and is not replaced."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,7 @@ _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _REGISTERED = "Successfully registered with master"
 _MASTER_ANSWERS_S = 5.0
+_MASTER_NAME = "master"
 _SHARED = "worker"  # for all executors, or for those of stages no operator owns
 _PYTHON = "python"
 _ALIVE = b"alive"
@@ -123,7 +124,7 @@ class LocalCluster:
         if self._warden is not None:
             raise ClusterError("the cluster has already been started")
         self.work.mkdir(parents=True, exist_ok=True)
-        master = command(_MASTER)  # names a missing Java before anything runs
+        command(_MASTER)  # names a missing Java before anything runs
         if self.master is None:
             self.port, self._web_port = _free_port(self.port), _free_port(0)
         self._private = new_private() if self.guarded and self.master is None else None
@@ -135,10 +136,7 @@ class LocalCluster:
         )
         try:
             if self.master is None:
-                where = ("--host", LOOPBACK, "--port", str(self.port), "--webui-port", str(self._web_port))
-                told = ("--properties-file", str(write_properties(self._folder / "master.conf", self._known)))
-                words = (*self._java(master), *where, *told)
-                self._launch("master", words, {"SPARK_LOCAL_IP": LOOPBACK})
+                self._start_master()
                 self._wait("the master", lambda: self.state() is not None)
             if self.tagged or self.master is None:
                 self._start_shared()
@@ -237,17 +235,20 @@ class LocalCluster:
         }
 
     def revive(self) -> str | None:
-        """Start the worker for all, and the zygote, again when they died, after a pause, and say so."""
-        ended = {name: words for name in (_SHARED, _PYTHON) if (words := self._last_words(name)) is not None}
+        """Start the master, the worker for all, and the zygote, again when they died, after a pause, and say
+        so. Without its master an application goes on with the executors it has, and gets no others."""
+        lives: Mapping[str, tuple[str, Callable[[], object]]] = {
+            _MASTER_NAME: ("the master", self._start_master),
+            _SHARED: ("the worker", self._start_shared),
+            _PYTHON: ("the zygote of executors' Python", lambda: self.start_zygote(self._zygote_variables)),
+        }
+        ended = {name: words for name in lives if (words := self._last_words(name)) is not None}
         now_s, said = time.monotonic(), list[str]()
         self._restarts.failed(ended, now_s)
         for name in self._restarts.due(now_s):
-            if name == _SHARED:
-                self._start_shared()
-                said.append(f"the worker ended and was started again: {ended[name]}")
-            else:
-                self.start_zygote(self._zygote_variables)
-                said.append(f"the zygote of executors' Python ended and was started again: {ended[name]}")
+            what, start = lives[name]
+            start()
+            said.append(f"{what} ended and was started again: {ended[name]}")
         return "; ".join(said) or None
 
     def _last_words(self, name: str) -> str | None:
@@ -293,6 +294,20 @@ class LocalCluster:
             settings[f"spark.worker.resource.{tag}.amount"] = "1"
             settings[f"spark.worker.resource.{tag}.discoveryScript"] = str(discovery)
         return write_properties(self._folder / f"{name}.conf", settings)
+
+    def _start_master(self) -> None:
+        """It keeps what it knows of applications and workers where one that is started again finds it."""
+        known = self._folder / "recovery"
+        known.mkdir(exist_ok=True)
+        settings = {
+            **self._known,
+            "spark.deploy.recoveryMode": "FILESYSTEM",
+            "spark.deploy.recoveryDirectory": str(known),
+        }
+        where = ("--host", LOOPBACK, "--port", str(self.port), "--webui-port", str(self._web_port))
+        told = ("--properties-file", str(write_properties(self._folder / "master.conf", settings)))
+        words = (*self._java(command(_MASTER)), *where, *told)
+        self._launch(_MASTER_NAME, words, {"SPARK_LOCAL_IP": LOOPBACK})
 
     def _start_shared(self) -> None:
         """What a worker offers is what it says; the machine under it is that of all."""

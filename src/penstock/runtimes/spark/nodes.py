@@ -67,7 +67,7 @@ def nodes_for(
     for chain in chains:  # there are as many as there are workers for them
         allocation.ask(allocation.add(known_profile(running.profiles, chain.name)), chain.max_replicas)
     allocation.ask(0, 1)
-    return TaggedNodes(spark, cluster, running.tags, kinds)
+    return TaggedNodes(spark, cluster, running.tags, kinds, allocation)
 
 
 class ProfileNodes:
@@ -116,6 +116,7 @@ class ProfileNodes:
 
     def executors(self) -> Mapping[str, Executor | None]:
         self._allocation.serve_default()
+        self._allocation.remind()
         with self._lock:
             # Looked for here: what was found before another thread had the lock lacks what that one gave out.
             there = executors(self._spark)
@@ -191,6 +192,7 @@ class TaggedNodes:
     cluster: LocalCluster
     tags: Mapping[str, str]  # of the chains
     kinds: Sequence[NodeKind]
+    allocation: Allocation
     _held: dict[str, Node] = field(default_factory=dict)
     _started: int = 0
 
@@ -217,6 +219,7 @@ class TaggedNodes:
         self._held.pop(node.name, None)
 
     def executors(self) -> Mapping[str, Executor | None]:
+        self.allocation.remind()
         by_host = {one.host: one for one in executors(self.spark).values()}
         return {
             name: by_host.get(host)
