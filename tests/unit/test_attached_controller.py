@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 import penstock
 from penstock.control.build import build_controller
@@ -21,7 +22,7 @@ from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import Migrate, Verdict
 from penstock.journal_file import read_journal
-from penstock.live import attach
+from penstock.live import attach, metrics_file
 from penstock.live.attach import Attached, tasks_at_a_time
 from penstock.live.inbox import ORDERS, give
 
@@ -242,3 +243,15 @@ def test_without_a_folder_nothing_is_left(executors: Executors, tmp_path: Path) 
     one.stop()
     assert not folder.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["journal.jsonl"]
+
+
+def test_metrics_are_there_while_it_goes_on_and_the_rest_once_it_is_stopped(
+    executors: Executors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics_file, "_ROWS", 2)
+    one = attached(out=tmp_path)
+    for _ in range(5):
+        one.tick()
+    assert [parquet.read_table(path).num_rows for path in (tmp_path / "metrics").iterdir()] == [2, 2]
+    one.stop()
+    assert parquet.read_table(tmp_path / "metrics").num_rows == 5

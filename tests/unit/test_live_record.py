@@ -5,10 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock
 
+import pytest
+
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.live.metrics_file import MetricsFolder
 from penstock.live.record import Interval, Summary, row
 from penstock.live.run import LiveRun, RunError
 from penstock.live.settings import LiveSettings, controller_for
@@ -139,3 +142,28 @@ def test_of_the_failure_that_ends_the_run_nobody_says_that_the_query_is_started_
     _, told, end = failing(tmp_path, 9, "no disk")
     assert [text.rpartition(" in ")[2] for text in told] == [f"{s} s" for s in (1, 2, 4, 8, 16, 32, 60)]
     assert str(end) == "query 'first' failed 8 times, last: no disk"
+
+
+@pytest.mark.parametrize("problem", [OSError("no disk"), RunError("'first' cannot continue"), None])
+def test_metrics_stay_however_a_run_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception | None
+) -> None:
+    app = App("one", objective=Objective(response_time_s=6))
+    app.sink("sink", app.operator("first", lambda frame: frame, app.source("source", schema="x long")))
+    live = LiveRun(app, controller_for(app), LiveSettings(out=tmp_path), lambda feeds: MagicMock())
+
+    def controlled(of: LiveRun, *given: object) -> None:
+        (metrics,) = [one for one in given if isinstance(one, MetricsFolder)]
+        metrics.interval(interval(5.0, 1), 0.0)
+        if problem is not None:
+            raise problem
+
+    for name in ("check_alone", "compile_policy", "LocalCluster", "session", "class_archive"):
+        monkeypatch.setattr(f"penstock.live.run.{name}", MagicMock())
+    monkeypatch.setattr(LiveRun, "_controlled", controlled)
+    if problem is None:
+        live.run()
+    else:
+        with pytest.raises(RunError, match=str(problem)):
+            live.run()
+    assert [path.name for path in (tmp_path / "metrics").iterdir()] == ["part-000.parquet"]

@@ -183,3 +183,11 @@ def test_over_time_replicas_of_all_operators_and_spares_count_and_waiting_stands
     )
     (moment,) = moments_of([Interval(seen=seen, reasons=(), changed=(), spares=2)], began_s=100.0)
     assert moment == Moment(at_s=5.0, rate=30.0, response_time_s=9.0, replicas=6)
+
+
+def test_a_contender_whose_course_was_thinned_out_says_so() -> None:
+    moments = tuple(Moment(at_s=float(at), rate=1.0, response_time_s=1.0, replicas=1) for at in range(3))
+    short, long = replace(PEAK, moments=moments), replace(PEAK, moments=moments, left_out=4_997)
+    said = "over time: 3 of 5,000 intervals, all peaks among them"
+    assert said in Comparison(objective_s=5.0, contenders=(long,)).remarks(long)
+    assert said not in Comparison(objective_s=5.0, contenders=(short,)).remarks(short)

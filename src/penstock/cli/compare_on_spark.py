@@ -104,4 +104,9 @@ def _watched(live: "LiveRun", application: str) -> "Contender":
         summary = live_view.watched(live)
         write_whole(out / "report.html", page_of(live, summary, application, {}))
         write_whole(out / "summary.json", screen.json_text(summary.as_json()))
-    return Contender(summary=summary, moments=moments_of(live.kept.course, live.began_s))
+    course = live.kept.course
+    return Contender(
+        summary=summary,
+        moments=moments_of(course, live.began_s),
+        left_out=course.seen - len(course),
+    )

@@ -34,6 +34,7 @@ class Contender:
 
     summary: Summary
     moments: tuple[Moment, ...]
+    left_out: int = 0  # moments of a long run that are not among them: no peak and no trough is
 
     @property
     def name(self) -> str:
@@ -109,6 +110,9 @@ class Comparison:
         if full is not None and full > SELDOM_FULL_PCT:
             said.append(f"the host's CPU was full in {full:.0f} % of the intervals")
         said += [failure.removesuffix(".") for failure in one.summary.failures]
+        if one.left_out:
+            there = len(one.moments)
+            said.append(f"over time: {there:,} of {there + one.left_out:,} intervals, all peaks among them")
         return tuple(said)
 
     def as_json(self) -> dict[str, Any]:
