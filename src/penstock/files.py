@@ -1,11 +1,23 @@
-"""Writing files whole or not at all."""
+"""Reading files that have an end; writing them whole or not at all."""
 
 import os
 import secrets
-from errno import EACCES, EISDIR, ENOTDIR
+from errno import EACCES, EISDIR, ENODEV, ENOTDIR
 from pathlib import Path
 
 from penstock.domain.errors import InputError
+
+
+def content_of(path: Path) -> bytes:
+    """All of a file."""
+    check_has_end(path)
+    return path.read_bytes()
+
+
+def check_has_end(path: Path) -> None:
+    """Refuse a device like /dev/zero, which would fill the memory; a pipe ends when its writer does."""
+    if path.is_char_device():
+        raise OSError(ENODEV, "a device, not a file")
 
 
 def check_can_write(path: Path) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli import live_view, options, policy_options, screen
 from penstock.domain.errors import InputError
-from penstock.files import write_whole
+from penstock.files import content_of, write_whole
 from penstock.reports import live_summary
 
 if TYPE_CHECKING:
@@ -230,8 +230,6 @@ def run(
         advise=advise,
         joined=joined,
     )
-    if controller.ignores_objective is not None:
-        screen.complain(f"note: {controller.ignores_objective}")
     asked = LiveSettings(
         out=out,
         kinds=kinds,
@@ -261,7 +259,13 @@ def run(
         seed=seed,
     )
     live = LiveRun(app, controller, asked, entry.feeder(what))
-    (out / _SUMMARY).unlink(missing_ok=True)  # of a run that was stopped: it goes on, and takes orders
+
+    def accepted() -> None:
+        if controller.ignores_objective is not None:
+            screen.complain(f"note: {controller.ignores_objective}")
+        (out / _SUMMARY).unlink(missing_ok=True)  # of a run that was stopped: it goes on, and takes orders
+
+    live.on_accepted = accepted
     try:
         summary = live_view.watched(live, stoppable=True)
     except (ClusterError, RunError) as problem:
@@ -272,10 +276,10 @@ def run(
 
 def _is_finished(out: Path) -> bool:
     """Whether it holds a run that went on to its end; one that was stopped can go on."""
-    import json
+    from penstock.control.plain_data import parsed_json
 
     try:
-        return bool(json.loads((out / _SUMMARY).read_text(encoding="utf-8"))["finished"])
+        return bool(parsed_json(content_of(out / _SUMMARY))["finished"])
     except FileNotFoundError:
         return False
     except (OSError, ValueError, LookupError, TypeError):  # whatever it is, it is not ours to replace

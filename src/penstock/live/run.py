@@ -18,6 +18,7 @@ from penstock.control.journal import Noted, Reconfigured
 from penstock.control.ports import Actuator, Monitor
 from penstock.control.spec import ControllerSpec
 from penstock.domain.errors import InputError
+from penstock.files import check_can_write
 from penstock.journal_file import JournalFile
 from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
 from penstock.live.forced import ForcedScaling
@@ -64,6 +65,7 @@ class LiveRun:
     feeder_of: FeederOf
     on_interval: Callable[[Interval], None] = lambda interval: None
     on_status: Callable[[str], None] = lambda text: None
+    on_accepted: Callable[[], None] = lambda: None  # nothing will be refused any more
     on_problem: Callable[[str], None] = lambda text: None  # the run goes on
     intervals: list[Interval] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
@@ -112,13 +114,14 @@ class LiveRun:
         check_alone()  # before there is a folder
         if settings.master is not None:
             check_master(settings.master, ours=tagged)
-        settings.out.mkdir(parents=True, exist_ok=True)
+        check_can_write(settings.out / "journal.jsonl")
         self.on_status("preparing the policy")
         compile_policy(self.controller)
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
             # Before anything runs it reports what cannot be resumed.
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
+            self.on_accepted()
             if settings.master is None and not class_archive.is_made():
                 self.on_status("preparing Spark's classes, once on this machine")
             options = class_archive.options() if settings.master is None else ""
