@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from errno import EACCES, EISDIR, ENODEV, ENOTDIR
+from errno import EACCES, EISDIR, ELOOP, ENODEV, ENOTDIR
 from pathlib import Path
 
 from penstock.domain.errors import InputError
@@ -25,6 +25,7 @@ def check_can_write(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        _pointed_to(path)
         there = path.exists()
         existing = path if there else next(parent for parent in path.absolute().parents if parent.exists())
         if not there and not existing.is_dir():
@@ -41,11 +42,18 @@ def write_whole(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")  # a pipe or a device: there is nothing to swap
             return
-        target = path.resolve()  # a link stays a link, and what it points to changes
+        target = _pointed_to(path)  # a link stays a link, and what it points to changes
         target.parent.mkdir(parents=True, exist_ok=True)
         _swap_in(target, text)
     except OSError as problem:
         raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
+
+
+def _pointed_to(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as problem:  # what Python 3.11 and 3.12 raise for a link that leads to itself
+        raise OSError(ELOOP, os.strerror(ELOOP)) from problem
 
 
 def _swap_in(target: Path, text: str) -> None:

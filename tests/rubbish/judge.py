@@ -34,7 +34,7 @@ class Answer:
     status: int | None  # None: accepted, and not carried out
     out: str
     err: str
-    took_s: float
+    took_s: float  # of the processor: others may use it, too
     broke: str = ""  # the traceback
     before: _Files
     after: _Files
@@ -131,7 +131,7 @@ def answer(seed: int) -> Answer:
         # As in a process of its own: what cannot be encoded breaks on standard output only.
         out = io.TextIOWrapper(io.BytesIO(), "utf-8", "strict", write_through=True)
         err = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True)
-        status, broke, began_s = None, "", time.monotonic()
+        status, broke, began_s = None, "", time.process_time()
         with (
             redirect_stdout(out),
             redirect_stderr(err),
@@ -148,7 +148,7 @@ def answer(seed: int) -> Answer:
                 pass
             except BaseException:
                 broke = traceback.format_exc(chain=False)
-        took_s = time.monotonic() - began_s
+        took_s = time.process_time() - began_s
         return Answer(
             given=made,
             status=status,
