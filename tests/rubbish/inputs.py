@@ -143,7 +143,6 @@ def _options(path: tuple[str, ...]) -> tuple[_Option, ...]:
 
 
 def _arguments(rng: Random) -> list[str]:
-    _scene(rng)
     base = rng.choice(_BASES)
     words = list(base)
     command = 2 if base[:1] in (("trace",), ("order",)) else min(len(base), 1)
@@ -168,6 +167,7 @@ def _arguments(rng: Random) -> list[str]:
             case _ if words:
                 one = rng.randrange(len(words))
                 words[one] = odd.misspelt(rng, words[one])
+    _scene(rng, words)
     return words
 
 
@@ -202,7 +202,6 @@ def _parameters(rng: Random) -> list[str]:
     """Policies with a parameter of their own set to something."""
     from penstock.policy.registry import Level, entries
 
-    _scene(rng)
     known = entries(Level.OPERATOR)
     # Networks and plans take seconds to compile and to run, whatever they are given.
     entry = known[rng.choice([name for name in known if not name.startswith(("dql", "adaptive", "mpc"))])]
@@ -212,6 +211,7 @@ def _parameters(rng: Random) -> list[str]:
     ):
         kind = {int: "int", float: "float"}.get(parameter.kind, "text")
         words += ["--set", f"{parameter.name}={odd.value(rng, kind)}"]
+    _scene(rng, words)
     return words
 
 
@@ -224,31 +224,38 @@ def _write(path: str, content: bytes) -> None:
     place.write_bytes(content)
 
 
-def _scene(rng: Random) -> None:
-    """What arguments may name: good files, and things that are no files."""
+def _scene(rng: Random, words: list[str]) -> None:
+    """What arguments may name: good files, and things that are no files. What none names is not made."""
     good = material()
-    for name in ("taxi.txt", "mine.txt"):
-        _write(name, good.trace)
+    named = " ".join(words)
     application, network, _ = rng.choice(good.plans)
-    _write("app.toml", application)
-    _write("network.toml", network)
-    _folder("going", rng.choice(good.runs)[1])
-    _folder("sys", good.sysfs)
-    for name, content in (
-        ("empty", b""),
-        ("taken", b"a file\n"),
-        ("binary", bytes(range(256))),
-        ("utf16", "10\n20\n".encode("utf-16")),
-        ("closed", b"1\n"),
-    ):
-        _write(name, content)
-    Path("closed").chmod(0)
-    Path("folder").mkdir()
+    plain: dict[str, bytes] = {
+        **dict.fromkeys(("taxi.txt", "mine.txt"), good.trace),
+        **{
+            "app.toml": application,
+            "network.toml": network,
+            "empty": b"",
+            "taken": b"a file\n",
+            "closed": b"1\n",
+        },
+        **{"binary": bytes(range(256)), "utf16": "10\n20\n".encode("utf-16")},
+    }
+    for name, content in plain.items():
+        if name in named or (name == "taxi.txt" and "link" in named):
+            _write(name, content)
+    folders: dict[str, Folder] = {"going": rng.choice(good.runs)[1], "sys": good.sysfs, "folder": {}}
+    for name, files in folders.items():
+        if name in named or (name == "sys" and "power" in words):
+            _folder(name, files)
     for name, target in (("link", "taxi.txt"), ("loop", "loop"), ("dangling", "nowhere/x")):
-        Path(name).symlink_to(target)
+        if name in named:
+            Path(name).symlink_to(target)
+    if "closed" in named:
+        Path("closed").chmod(0)
 
 
 def _folder(name: str, files: Folder) -> None:
+    Path(name).mkdir(exist_ok=True)
     for path, content in files.items():
         _write(f"{name}/{path}", content)
 

@@ -21,6 +21,7 @@ from rubbish.gates import Accepted
 from rubbish.inputs import Given, files, given
 
 LONGEST_S = 10.0
+_IN_MEMORY = "/dev/shm"  # a disk would take longer than everything else
 LONGEST_LINE = 2000  # characters: an error is read by people
 _TEMPORARY = re.compile(r"\.[0-9a-f]{16}$")
 _Files = Mapping[str, bytes | str | None]
@@ -114,7 +115,10 @@ def whole(path: str, content: bytes | str | None) -> bool:
 @contextmanager
 def place() -> Iterator[None]:
     """An empty directory, the current one for a while."""
-    before, made = os.getcwd(), tempfile.mkdtemp(prefix="rubbish-")
+    before, made = (
+        os.getcwd(),
+        tempfile.mkdtemp(prefix="rubbish-", dir=_IN_MEMORY if os.path.isdir(_IN_MEMORY) else None),
+    )
     os.chdir(made)
     try:
         yield
