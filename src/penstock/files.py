@@ -1,12 +1,24 @@
-"""Writing files whole or not at all, and so that they are still there when the power has failed."""
+"""Reading files that have an end; writing them whole or not at all, and so that they outlast a power cut."""
 
 import os
 import secrets
 from contextlib import suppress
-from errno import EACCES, EISDIR, ENOTDIR
+from errno import EACCES, EISDIR, ELOOP, ENODEV, ENOTDIR
 from pathlib import Path
 
 from penstock.domain.errors import InputError
+
+
+def content_of(path: Path) -> bytes:
+    """All of a file."""
+    check_has_end(path)
+    return path.read_bytes()
+
+
+def check_has_end(path: Path) -> None:
+    """Refuse a device like /dev/zero, which would fill the memory; a pipe ends when its writer does."""
+    if path.is_char_device():
+        raise OSError(ENODEV, "a device, not a file")
 
 
 def check_can_write(path: Path) -> None:
@@ -14,6 +26,7 @@ def check_can_write(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        _pointed_to(path)
         there = path.exists()
         existing = path if there else next(parent for parent in path.absolute().parents if parent.exists())
         if not there and not existing.is_dir():
@@ -31,11 +44,18 @@ def write_whole(path: Path, content: str | bytes) -> None:
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # a pipe or a device: there is nothing to swap
             return
-        target = path.resolve()  # a link stays a link, and what it points to changes
+        target = _pointed_to(path)  # a link stays a link, and what it points to changes
         target.parent.mkdir(parents=True, exist_ok=True)
         _swap_in(target, data)
     except OSError as problem:
         raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
+
+
+def _pointed_to(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as problem:  # what Python 3.11 and 3.12 raise for a link that leads to itself
+        raise OSError(ELOOP, os.strerror(ELOOP)) from problem
 
 
 def _swap_in(target: Path, data: bytes) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.domain.errors import InputError
+from penstock.files import content_of
 from penstock.perf.queueing import MeasuredCurve, QueueModel, m_g_1, measured
 from penstock.planning.problem import (
     Engine,
@@ -198,7 +199,7 @@ def with_times_of(problem: Problem, bench: Path) -> Problem:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return content_of(path).decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"{path}: cannot read: {getattr(problem, 'strerror', None) or problem}") from problem
 
@@ -206,9 +207,13 @@ def _text(path: Path) -> str:
 def _read(path: Path, kind: type[Model]) -> Model:
     text = _text(path)
     try:
-        return kind.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as problem:
+        said = tomllib.loads(text)
+    except RecursionError:  # of the parser, which follows every bracket
+        raise InputError(f"{path}: no TOML: brackets within brackets without end") from None
+    except ValueError as problem:  # no TOML, or a number of thousands of digits
         raise InputError(f"{path}: no TOML: {problem}") from problem
+    try:
+        return kind.model_validate(said)
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -16,6 +16,7 @@ from penstock.cli import (
     replay,
     reproduce,
     run,
+    screen,
     simulate,
     sweep,
     trace,
@@ -105,5 +106,5 @@ def _usage_error(problem: typer.TyperException) -> str:
 
 def _complain(message: str, status: int) -> int:
     if message:  # none when no command was given: the help has been printed
-        print(f"penstock: {' '.join(message.split())}", file=sys.stderr)
+        screen.complain(message)
     return status

@@ -37,7 +37,10 @@ def compare(
     ] = None,
     settings: named.SetOption = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, help="Seeds per policy whose behaviour is random.")
+        int,
+        typer.Option(
+            "--seeds", min=1, max=options.MOST_SEEDS, help="Seeds per policy whose behaviour is random."
+        ),
     ] = 5,
     trace: options.TraceOption = None,
     infrastructure: options.InfrastructureOption = "A:3",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.simulation.spec import Shift, Simulation
 
 SYNTHETIC_SLOTS = 28 * 1440
+MOST_SEEDS = 10_000  # of a policy: every one is a simulation that is listed before any of them begins
 
 TraceOption = Annotated[
     Path | None,

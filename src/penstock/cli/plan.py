@@ -60,7 +60,7 @@ def plan(
     found in time.
     """
     from penstock.plan_file import read_problem, with_times_of
-    from penstock.planning.milp import as_lp, as_milp
+    from penstock.planning.milp import as_lp, as_milp, check_size
     from penstock.planning.solve import Infeasible, TimedOut, all_choices, solve
 
     for path in (lp_file, picture):
@@ -70,7 +70,9 @@ def plan(
     if spark_times is not None:
         problem = with_times_of(problem, spark_times)
     if lp_file is not None:
-        write_whole(lp_file, as_lp(as_milp(problem, all_choices(problem, restricted=restricted))))
+        choices = all_choices(problem, restricted=restricted)
+        check_size(problem, choices)
+        write_whole(lp_file, as_lp(as_milp(problem, choices)))
     began_s = time.monotonic()
     with screen.busy("planning (the first plan of all compiles the search)"):
         answer = solve(problem, restricted=restricted, enough=lambda: time.monotonic() - began_s > seconds)

@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli import live_view, options, policy_options, screen
 from penstock.domain.errors import InputError
-from penstock.files import write_whole
+from penstock.files import content_of, write_whole
 from penstock.reports import live_summary
 
 if TYPE_CHECKING:
@@ -229,8 +229,6 @@ def run(
         advise=advise,
         joined=joined,
     )
-    if controller.ignores_objective is not None:
-        screen.complain(f"note: {controller.ignores_objective}")
     asked = LiveSettings(
         out=out,
         kinds=kinds,
@@ -260,12 +258,17 @@ def run(
         seed=seed,
     )
     live = LiveRun(app, controller, asked, entry.feeder(what))
+
+    def accepted() -> None:
+        if controller.ignores_objective is not None:
+            screen.complain(f"note: {controller.ignores_objective}")
+        (out / _SUMMARY).unlink(missing_ok=True)  # of a run that was stopped: it goes on, and takes orders
+
+    live.on_accepted = accepted
     try:
         live.check()
         with live.owner:
             _check_unfinished(out)  # it may have ended a moment ago
-            # Of a run that was stopped: it goes on, and takes orders.
-            (out / _SUMMARY).unlink(missing_ok=True)
             summary = live_view.watched(live, stoppable=True)
             _leave_results(entry, live, summary, name, json_output=json_output)
     except (ClusterError, RunError) as problem:
@@ -280,10 +283,10 @@ def _check_unfinished(out: Path) -> None:
 
 def _is_finished(out: Path) -> bool:
     """Whether it holds a run that went on to its end; one that was stopped can go on."""
-    import json
+    from penstock.control.plain_data import parsed_json
 
     try:
-        return bool(json.loads((out / _SUMMARY).read_text(encoding="utf-8"))["finished"])
+        return bool(parsed_json(content_of(out / _SUMMARY))["finished"])
     except FileNotFoundError:
         return False
     except (OSError, ValueError, LookupError, TypeError):  # whatever it is, it is not ours to replace

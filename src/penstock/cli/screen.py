@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+_LONGEST = 1000  # characters of a message; the longest that says something useful has some 600
+
 # rich is imported when something is printed: `--help` should not wait for it.
 if TYPE_CHECKING:
     from rich.console import Console
@@ -110,5 +112,15 @@ class Bar:
 
 
 def complain(problem: Exception | str) -> None:
-    """What went wrong, in one line, however long."""
-    _this().err.print(f"penstock: {problem}", soft_wrap=True, markup=False, highlight=False)
+    """What went wrong, in one line."""
+    print(f"penstock: {one_line(str(problem))}", file=sys.stderr)
+
+
+def one_line(text: str) -> str:
+    """A message that a person can read: what it quotes may be anything, and of any length."""
+    joined = " ".join(text.split())
+    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in joined)
+    if len(shown) <= _LONGEST:
+        return shown
+    half = _LONGEST // 2
+    return f"{shown[:half]}... ({len(shown) - 2 * half:,} characters) ...{shown[-half:]}"

@@ -27,7 +27,10 @@ def sweep(
         str, typer.Option("--max-replicas", help="Separated by commas, as in 10,20.")
     ] = "10",
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, help="Seeds per policy whose behaviour is random.")
+        int,
+        typer.Option(
+            "--seeds", min=1, max=options.MOST_SEEDS, help="Seeds per policy whose behaviour is random."
+        ),
     ] = 5,
     slots: Annotated[
         int | None, typer.Option("--slots", help="Use at most this many slots of every trace.")

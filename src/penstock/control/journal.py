@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from penstock.control import journal_v1
 from penstock.control.orders import Order
-from penstock.control.plain_data import from_plain, to_plain
+from penstock.control.plain_data import from_plain, parsed_json, to_plain
 from penstock.control.plan import Plan
 from penstock.control.spec import ControllerSpec, OperatorSpec
 from penstock.domain.application import Application
@@ -119,10 +119,7 @@ def encoded(entry: Entry) -> str:
 
 
 def decoded(line: str) -> Entry:
-    try:
-        data = json.loads(line, object_hook=_without_retired)
-    except ValueError as problem:
-        raise InputError(f"not JSON: {problem}") from problem
+    data = parsed_json(line, _without_retired)
     if not isinstance(data, dict):
         raise InputError("not an entry: it must be a JSON object")
     data = journal_v1.upgraded(data)

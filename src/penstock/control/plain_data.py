@@ -6,9 +6,10 @@ What was written with fewer fields than a class has now gets their defaults; unk
 are an error.
 """
 
+import json
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -24,6 +25,16 @@ from penstock.domain.errors import InputError
 T = TypeVar("T")
 
 _SCALARS = (bool, int, float, str)
+
+
+def parsed_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+    """What a JSON text says; an InputError where it is none, however it is broken."""
+    try:
+        return json.loads(text, object_hook=object_hook)
+    except RecursionError:  # of the parser, which follows every bracket
+        raise InputError("not JSON that Penstock writes: brackets within brackets without end") from None
+    except ValueError as problem:  # no JSON, no UTF-8, a number of thousands of digits
+        raise InputError(f"not JSON: {problem}") from problem
 
 
 def to_plain(value: Any, hint: Any) -> Any:
@@ -92,7 +103,11 @@ def _form(kind: Any) -> Form:
 
 def from_plain(data: Any, hint: type[T]) -> T:
     """The value that `to_plain` made this from; an InputError says what does not fit."""
-    return cast(T, _value(data, hint, getattr(hint, "__name__", str(hint))))
+    where = getattr(hint, "__name__", str(hint))
+    try:
+        return cast(T, _value(data, hint, where))
+    except RecursionError:
+        raise InputError(f"{where}: lists within lists without end") from None
 
 
 def _value(data: Any, hint: Any, where: str) -> Any:
@@ -108,7 +123,7 @@ def _value(data: Any, hint: Any, where: str) -> Any:
         return _one(data, kind, where)
     except InputError:
         raise
-    except (TypeError, ValueError, AttributeError, KeyError) as problem:
+    except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as problem:
         raise InputError(f"{where}: {_short(data)} is not a {_name(kind)}") from problem
 
 

@@ -28,6 +28,19 @@ class Saved:
     state: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What is not in arrays, as it is written down."""
+
+    schema: int
+    policies: Mapping[str, Any]
+    granted_at_s: float | None
+    changed_at_s: float | None
+    decided_at_s: Mapping[str, float]
+    safety: SafetyMemory
+    rngs: Mapping[str, Mapping[str, Any]]
+
+
 def saved(memory: ControllerMemory) -> Saved:
     """All of a memory; what policies were given (node types, costs, parameters) belongs to the controller."""
     arrays: dict[str, npt.NDArray[Any]] = {}
@@ -52,9 +65,13 @@ def saved(memory: ControllerMemory) -> Saved:
 
 def restored(controller: Controller, kept: Saved) -> ControllerMemory:
     """The memory that was saved, for a controller built the same way."""
-    state = kept.state
-    if state.get("schema") != SCHEMA:
-        raise InputError(f"saved memory: schema {state.get('schema')}; this version reads schema {SCHEMA}")
+    if kept.state.get("schema") != SCHEMA:
+        schema = kept.state.get("schema")
+        raise InputError(f"saved memory: schema {schema}; this version reads schema {SCHEMA}")
+    try:
+        state = from_plain(dict(kept.state), _State)
+    except InputError as problem:
+        raise InputError(f"saved memory: {str(problem).removeprefix('_')}") from problem
     managers = controller.managers
     operators = {
         name: _restored(f"operator '{name}'", f"operators/{name}", policy.initial(), kept)
@@ -63,7 +80,7 @@ def restored(controller: Controller, kept: Saved) -> ControllerMemory:
     stranger = {name.split("/")[1] for name in _names(kept) if name != _APPLICATION} - set(operators)
     if stranger:
         raise InputError(f"saved memory: operator '{sorted(stranger)[0]}' is not managed by this controller")
-    missing = {*managers.operators, *managers.nodes} - set(state["rngs"])
+    missing = {*managers.operators, *managers.nodes} - set(state.rngs)
     if missing:
         raise InputError(
             f"saved memory: operator '{sorted(missing)[0]}', which this controller manages, is missing"
@@ -72,12 +89,12 @@ def restored(controller: Controller, kept: Saved) -> ControllerMemory:
         managers=ManagersMemory(
             operators=operators,
             application=_restored("application manager", _APPLICATION, managers.application.initial(), kept),
-            granted_at_s=state["granted_at_s"],
-            changed_at_s=state["changed_at_s"],
-            decided_at_s=dict(state["decided_at_s"]),
+            granted_at_s=state.granted_at_s,
+            changed_at_s=state.changed_at_s,
+            decided_at_s=dict(state.decided_at_s),
         ),
-        safety=_safety(controller, from_plain(state["safety"], SafetyMemory)),
-        rngs={name: _rng(name, of) for name, of in state["rngs"].items()},
+        safety=_safety(controller, state.safety),
+        rngs={name: _rng(name, of) for name, of in state.rngs.items()},
     )
 
 
@@ -98,11 +115,13 @@ def as_plain(kept: Saved) -> dict[str, Any]:
 
 def of_plain(data: Mapping[str, Any]) -> Saved:
     try:
-        return Saved(
-            arrays={name: unpacked(array) for name, array in data["arrays"].items()}, state=data["state"]
-        )
-    except (KeyError, AttributeError) as problem:
-        raise InputError(f"saved memory: {problem} is missing or of the wrong kind") from problem
+        arrays, state = data["arrays"], data["state"]
+    except KeyError as problem:
+        raise InputError(f"saved memory: {problem} is missing") from problem
+    for name, part in (("arrays", arrays), ("state", state)):
+        if not isinstance(part, Mapping):
+            raise InputError(f"saved memory: '{name}' is no JSON object")
+    return Saved(arrays={name: unpacked(array) for name, array in arrays.items()}, state=state)
 
 
 def _parts(memory: ManagersMemory) -> dict[str, Any]:

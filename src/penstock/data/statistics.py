@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.compiled import Floats
+from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
+
+MOST_LEVELS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,8 @@ class TraceStatistics:
 
 def describe(trace: Trace, *, levels: int, max_rate: float) -> TraceStatistics:
     """The statistics of a trace, with rates discretised as the learners do."""
+    if not 1 <= levels <= MOST_LEVELS:
+        raise InputError(f"levels={str(levels)[:40]}; give 1 to {MOST_LEVELS:,}")
     rates = trace.rates
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a top rate of next to nothing
         level = np.fmin(np.floor(rates / (max_rate / levels)), levels - 1)

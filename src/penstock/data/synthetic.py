@@ -13,14 +13,13 @@ from penstock.domain.errors import InputError
 from penstock.domain.trace import SLOTS_PER_DAY, Trace
 
 DAY_AND_WEEK = "day-and-week"
-MOST_SLOTS = 100_000_000  # 190 years
+MOST_SLOTS = 10_000_000  # 19 years, in half a gigabyte of memory
 LARGEST_MEAN = 1e12  # tuples/s
 
 
 def day_and_week(*, slots: int, seed: int, mean_rate: float = 330.0) -> Trace:
     """A day with two peaks and a quiet night, quieter weekends, correlated noise and rare bursts."""
-    if not 1 <= slots <= MOST_SLOTS:
-        raise InputError(f"slots={slots}; give at least one and at most {MOST_SLOTS:,}")
+    _check_slots(slots)
     if not 1 <= mean_rate <= LARGEST_MEAN:
         raise InputError(f"mean rate {mean_rate:g} tuples/s; from 1 to {LARGEST_MEAN:g}")
     shape_rng, noise_rng, burst_rng = np.random.default_rng(seed).spawn(3)
@@ -35,6 +34,11 @@ def day_and_week(*, slots: int, seed: int, mean_rate: float = 330.0) -> Trace:
     noisy *= 1.0 + bursts(burst_rng, slots, per_day=1 / 4, height=(0.2, 0.8), fading_slots=20)
     rates = np.maximum(noisy, 0.0)
     return Trace(DAY_AND_WEEK, np.round(rates * (mean_rate / rates.mean())))
+
+
+def _check_slots(slots: int) -> None:
+    if not 1 <= slots <= MOST_SLOTS:
+        raise InputError(f"slots={slots}; give at least one and at most {MOST_SLOTS:,}")
 
 
 def markov_levels(transitions: Floats, *, slots: int, seed: int, start: int = 0) -> Ints:
@@ -67,8 +71,7 @@ def synthetic_trace(like: str, *, slots: int, seed: int, mean_rate: float | None
     """A trace of the named kind, scaled to a mean rate if one is given."""
     if like not in RATES:
         raise InputError(f"--like '{like}': unknown; choose one of {', '.join(RATES)}")
-    if slots < 1:
-        raise InputError(f"slots={slots}; a trace needs at least one")
+    _check_slots(slots)
     if mean_rate is not None and not 0 < mean_rate < np.inf:
         raise InputError(f"mean rate {mean_rate:g} tuples/s; it must be positive")
     made = RATES[like](slots, seed)

@@ -7,13 +7,13 @@ import numpy as np
 
 from penstock.domain.errors import InputError
 from penstock.domain.trace import LARGEST_RATE, Trace
-from penstock.files import write_whole
+from penstock.files import content_of, write_whole
 
 
 def read_trace(path: Path) -> Trace:
     """The trace in a file, or an error that names file, line and value."""
     try:
-        text = path.read_text(encoding="utf-8-sig")  # a byte-order mark is not part of a number
+        text = content_of(path).decode("utf-8-sig")  # a byte-order mark is not part of a number
     except UnicodeDecodeError as problem:
         raise InputError(f"{path}: not a text file; a trace has one number per line") from problem
     except OSError as problem:

@@ -7,6 +7,8 @@ from math import isfinite
 from penstock.domain.application import Path
 from penstock.domain.errors import InputError
 
+SHORTEST_S = 1e-9  # no machine answers sooner
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
@@ -40,6 +42,10 @@ class Objective:
         for where, limit in limits.items():
             if not (isfinite(limit) and limit > 0):
                 raise InputError(f"objective of {where}: response time {limit} s; it must be positive")
+            if limit < SHORTEST_S:  # shares of it would be 0
+                raise InputError(
+                    f"objective of {where}: response time {limit} s; give {SHORTEST_S} s or more"
+                )
         for name, share in (("violations", self.violations), ("reconfigurations", self.reconfigurations)):
             if not 0 <= share <= 1:
                 raise InputError(f"objective: {name}={share}; it must be a fraction from 0 to 1")

@@ -8,10 +8,13 @@ import json
 from collections import deque
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from penstock.control.build import build_controller
 from penstock.control.journal import Header, Noted, Remembered, Retuned, latest_header
 from penstock.control.loop import Controller, ControllerMemory, tick
+from penstock.control.plain_data import parsed_json
 from penstock.control.plan import Plan
 from penstock.control.ports import Actuator, Journal, Monitor
 from penstock.control.saved import as_plain, of_plain, restored, saved
@@ -20,7 +23,7 @@ from penstock.control.watch import noticed
 from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation
 from penstock.domain.request import Verdict
-from penstock.files import write_whole
+from penstock.files import content_of, write_whole
 from penstock.journal_file import read_journal
 from penstock.live.background_tuning import MONITORED, Retuning, Tuner, TunerProcess
 from penstock.live.inbox import ORDERS, obeyed, pending
@@ -225,11 +228,11 @@ class Controlling:
 
     def _remembered(self, controller: Controller) -> ControllerMemory:
         try:
-            kept = json.loads(self._memory_file.read_text())
+            kept = _kept_in(self._memory_file)
             if "arrays" not in kept:  # until November 2026 both were in one file
-                kept |= json.loads(self._learned_file.read_text())
+                kept |= _kept_in(self._learned_file)
             return restored(controller, of_plain(kept))
-        except (OSError, ValueError, KeyError, TypeError, InputError) as problem:
+        except InputError as problem:
             raise InputError(
                 f"{self._memory_file}: cannot resume from it: {problem}; remove it to start afresh"
             ) from problem
@@ -238,6 +241,17 @@ class Controlling:
         self._journal.append(Header(controller=deciding.spec))
         self._journal.append(Remembered(memory=as_plain(saved(deciding.memory))))
         self._deciding = deciding
+
+
+def _kept_in(path: Path) -> dict[str, Any]:
+    """What a file of this controller says."""
+    try:
+        said = parsed_json(content_of(path))
+    except OSError as problem:
+        raise InputError(f"{path.name}: {problem.strerror or problem}") from problem
+    if not isinstance(said, dict):
+        raise InputError(f"{path.name}: it must be a JSON object")
+    return said
 
 
 def measured(declared: ControllerSpec, model: SystemModel) -> ControllerSpec:

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.control.orders import Lift, Order, Override, Pause, Resume
-from penstock.control.plain_data import from_plain, to_plain
+from penstock.control.plain_data import from_plain, parsed_json, to_plain
 from penstock.domain.errors import InputError
-from penstock.files import write_whole
+from penstock.files import content_of, write_whole
 
 ORDERS = "orders"  # within a run's work folder
 _KINDS: dict[str, type[Pause] | type[Resume] | type[Override] | type[Lift]] = {
@@ -35,7 +35,7 @@ def pending(folder: Path) -> dict[Path, Order | None]:
     found: dict[Path, Order | None] = {}
     for path in sorted(folder.glob("*.json")):
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
+            said = parsed_json(content_of(path))
             found[path] = from_plain(said["order"], _KINDS[said["kind"]])
         except (OSError, ValueError, KeyError, TypeError, InputError):
             found[path] = None

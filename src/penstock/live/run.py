@@ -18,6 +18,7 @@ from penstock.control.journal import Noted, Reconfigured, Stepped
 from penstock.control.ports import Actuator, Monitor
 from penstock.control.spec import ControllerSpec
 from penstock.domain.errors import InputError
+from penstock.files import check_can_write
 from penstock.journal_file import JournalFile, entries_of
 from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
 from penstock.live.forced import ForcedScaling
@@ -67,6 +68,7 @@ class LiveRun:
     feeder_of: FeederOf
     on_interval: Callable[[Interval], None] = lambda interval: None
     on_status: Callable[[str], None] = lambda text: None
+    on_accepted: Callable[[], None] = lambda: None  # nothing will be refused any more
     on_problem: Callable[[str], None] = lambda text: None  # the run goes on
     kept: Kept = field(init=False)
     unfinished: list[tuple[float, int]] = field(default_factory=list)  # at the end
@@ -117,8 +119,9 @@ class LiveRun:
             raise InputError("Spark's own allocation decides: Penstock can only advise")
 
     def check(self) -> None:
-        """Whether Spark can be had, before there is a folder."""
+        """Whether Spark can be had and the folder written to, before there is one."""
         check_alone()
+        check_can_write(self.settings.out / "journal.jsonl")
         if self.settings.master is not None:
             check_master(self.settings.master, ours=len(self.settings.kinds) > 1)
 
@@ -142,6 +145,7 @@ class LiveRun:
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
             metrics = ending.enter_context(MetricsFolder(settings.out))
+            self.on_accepted()
             if settings.master is None and not class_archive.is_made():
                 self.on_status("preparing Spark's classes, once on this machine")
             options = class_archive.options() if settings.master is None else ""

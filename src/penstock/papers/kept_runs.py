@@ -13,7 +13,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
+from penstock.control.plain_data import parsed_json
 from penstock.domain.errors import InputError
+from penstock.files import content_of
 from penstock.simulation.play import Job, run_each
 from penstock.simulation.result import SimulationResult
 
@@ -104,7 +106,7 @@ def _sources() -> str:
 def _lines(path: Path) -> Iterator[tuple[str, list[Any]]]:
     """Runs of an earlier process, if its sources were these; a last line that was cut off is left out."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = content_of(path).decode("utf-8").split("\n")
     except FileNotFoundError:
         return
     except (OSError, UnicodeDecodeError) as problem:
@@ -123,6 +125,6 @@ def _lines(path: Path) -> Iterator[tuple[str, list[Any]]]:
 
 def _parsed(line: str) -> Any:
     try:
-        return json.loads(line)
+        return parsed_json(line)
     except ValueError:
         return None

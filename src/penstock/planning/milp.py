@@ -11,9 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.compiled import Floats, Ints
+from penstock.domain.errors import InputError
 from penstock.planning.choices import Choices
 from penstock.planning.downtime import NOBODY
 from penstock.planning.problem import Problem
+
+MOST_WRITTEN = 200_000  # variables
 
 
 class Milp(NamedTuple):
@@ -46,6 +49,20 @@ class _Rows:
         self.values.append(values[used])
         self.lower.append(lower)
         self.upper.append(upper)
+
+
+def check_size(problem: Problem, choices: Sequence[Choices]) -> None:
+    """Refuse a programme that nobody could solve, and that would not fit into memory as text."""
+    sizes = {
+        operator.name: len(one.members) for operator, one in zip(problem.operators, choices, strict=True)
+    }
+    count = sum(sizes.values()) + sum(sizes[one.origin] * sizes[one.target] for one in problem.streams)
+    if count > MOST_WRITTEN:
+        raise InputError(
+            f"the integer programme has {count:,} variables, one for every pair of deployments of two "
+            f"operators with a stream between them; at most {MOST_WRITTEN:,} are written: give fewer hosts "
+            "or replicas, or plan one step at a time (restricted)"
+        )
 
 
 def as_milp(problem: Problem, choices: Sequence[Choices]) -> Milp:

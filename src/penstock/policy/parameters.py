@@ -20,6 +20,7 @@ from penstock.domain.errors import InputError
 Value: TypeAlias = bool | int | float | str | None
 Values: TypeAlias = Mapping[str, Value]
 
+_LARGEST = 2**53  # of whole numbers: up to here floating-point numbers hold them all
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -98,6 +99,8 @@ class Parameter:
         if type(value) is not self.kind:
             raise InputError(f"{self.name}={value!r}: {_ARTICLE[self.kind]} is expected")
         if isinstance(value, int | float):
+            if abs(value) > _LARGEST and isinstance(value, int):  # compiled code has no such numbers
+                raise InputError(f"{self.name}: a whole number of at most {_LARGEST} is expected")
             if not isfinite(value):
                 between = ", " if " and " in self.bounds else " and "
                 limits = between.join(filter(None, ("finite", self.bounds)))

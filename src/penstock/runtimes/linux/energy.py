@@ -82,7 +82,7 @@ def _domain(sysfs: Sysfs, zone: str) -> Domain:
 
 
 def _count(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() and text.isascii() else None
+    return int(text) if text is not None and text.isdecimal() and text.isascii() and len(text) <= 20 else None
 
 
 def counter(sysfs: Sysfs, domain: Domain) -> Counter:

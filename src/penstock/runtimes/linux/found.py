@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from penstock.control.plain_data import parsed_json
 from penstock.domain.errors import InputError
-from penstock.files import write_whole
+from penstock.files import content_of, write_whole
 
 STATE_FILE = "frequency.json"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -100,7 +101,7 @@ def _boot() -> str | None:
 def read_left_behind(path: Path) -> LeftBehind | None:
     """What a file says is to be restored; None where there is no file."""
     try:
-        state = json.loads(path.read_text(encoding="utf-8"))
+        state = parsed_json(content_of(path))
         match state:
             case {"pid": int(pid), "root": str(root), "boot": str() | None as boot, "policies": dict(found)}:
                 return LeftBehind(pid, root, boot, {name: _found(one) for name, one in found.items()})

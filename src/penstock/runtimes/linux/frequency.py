@@ -107,18 +107,26 @@ def _policy(sysfs: Sysfs, name: str) -> Policy:
         governor=governor,
         governors=tuple((sysfs.read_if_there(f"{at}/scaling_available_governors") or "").split()),
         current_khz=_number(sysfs.read_if_there(f"{at}/scaling_cur_freq")),
-        min_khz=int(sysfs.read(f"{at}/scaling_min_freq")),
-        max_khz=int(sysfs.read(f"{at}/scaling_max_freq")),
-        lowest_khz=int(sysfs.read(f"{at}/cpuinfo_min_freq")),
-        highest_khz=int(sysfs.read(f"{at}/cpuinfo_max_freq")),
-        table_khz=tuple(sorted({int(khz) for khz in table.split()})),
-        setspeed_khz=int(sysfs.read(f"{at}/scaling_setspeed")) if governor == _USERSPACE else None,
+        min_khz=_khz(sysfs.read(f"{at}/scaling_min_freq")),
+        max_khz=_khz(sysfs.read(f"{at}/scaling_max_freq")),
+        lowest_khz=_khz(sysfs.read(f"{at}/cpuinfo_min_freq")),
+        highest_khz=_khz(sysfs.read(f"{at}/cpuinfo_max_freq")),
+        table_khz=tuple(sorted({_khz(khz) for khz in table.split()})),
+        setspeed_khz=_khz(sysfs.read(f"{at}/scaling_setspeed")) if governor == _USERSPACE else None,
     )
 
 
 def _number(text: str | None) -> int | None:
     """Some drivers say <unknown>."""
-    return int(text) if text is not None and text.isdecimal() else None
+    return _khz(text) if text is not None and text.isdecimal() else None
+
+
+def _khz(text: str) -> int:
+    """A frequency as the kernel has it, in 32 bits."""
+    khz = int(text)
+    if not 0 <= khz < 2**32:
+        raise ValueError(f"'{text[:40]}' is not a frequency in kHz")
+    return khz
 
 
 class HeldFrequency:
