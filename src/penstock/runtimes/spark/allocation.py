@@ -8,7 +8,10 @@ asks for executors but this.
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -39,6 +42,8 @@ class Allocation:
         self._gateway: Any = self._spark._gateway
         self._wanted: dict[int, int] = {DEFAULT_PROFILE: 0}
         self._asked_s = time.monotonic()
+        self._leaving: set[str] = set()  # executors that were to be sent away while there was no master
+        self._dying: set[str] = set()  # and to be killed
         self._lock = threading.Lock()
         manager = self._context.executorAllocationManager()
         if manager.isDefined():
@@ -57,33 +62,57 @@ class Allocation:
             self._ask()
 
     def remind(self) -> None:
-        """Ask again, now and then: a master that was gone may have forgotten."""
+        """Ask again what no master heard, and now and then for all that is wanted: one that was gone may have
+        forgotten."""
         with self._lock:
-            if time.monotonic() - self._asked_s > _REMINDED_S:
+            leaving, dying = list(self._leaving), list(self._dying)
+            for executor in leaving:
+                self._send_away(executor)
+            for executor in dying:
+                self._kill(executor)
+            if leaving or time.monotonic() - self._asked_s > _REMINDED_S:
                 self._ask()
 
     def _ask(self) -> None:
         none = self._scala({})
-        self._context.schedulerBackend().requestTotalExecutors(
-            self._scala(self._wanted),
-            self._scala(dict.fromkeys(self._wanted, 0)),
-            self._scala(dict.fromkeys(self._wanted, none)),
-        )
         self._asked_s = time.monotonic()
+        try:
+            self._context.schedulerBackend().requestTotalExecutors(
+                self._scala(self._wanted),
+                self._scala(dict.fromkeys(self._wanted, 0)),
+                self._scala(dict.fromkeys(self._wanted, none)),
+            )
+        except Py4JError:  # there is no master just now
+            self._asked_s = -inf
 
     def send_away(self, executor: str, profile: int) -> None:
         """It finishes what it runs, takes nothing new, and is not replaced."""
+        with self._lock:
+            self._wanted[profile] = max(self._wanted[profile] - 1, 0)
+            self._send_away(executor)
+
+    def _send_away(self, executor: str) -> None:
         nothing = getattr(self._jvm.scala, "Option$").__getattr__("MODULE$").apply(None)
         why = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scaled in", nothing)
         pairs = self._gateway.new_array(self._jvm.scala.Tuple2, 1)
         pairs[0] = self._jvm.scala.Tuple2(executor, why)
-        with self._lock:
-            self._wanted[profile] = max(self._wanted[profile] - 1, 0)
+        self._leaving.discard(executor)
+        try:
             self._context.schedulerBackend().decommissionExecutors(pairs, True, False)
+        except Py4JError:  # the master is told first that there will be fewer, and is not there just now
+            self._leaving.add(executor)
 
     def kill(self, executor: str) -> None:
         """Whatever runs on it."""
-        kill([executor], self._spark)
+        with self._lock:
+            self._kill(executor)
+
+    def _kill(self, executor: str) -> None:
+        self._dying.discard(executor)
+        try:
+            kill([executor], self._spark)
+        except Py4JError:
+            self._dying.add(executor)
 
     def serve_default(self) -> None:
         """Have an executor where a stage waits that no operator owns, as when state is repartitioned."""
