@@ -1,7 +1,8 @@
-"""Reading files that have an end; writing them whole or not at all."""
+"""Reading files that have an end; writing them whole or not at all, so that a power failure leaves them."""
 
 import os
 import secrets
+from contextlib import suppress
 from errno import EACCES, EISDIR, ELOOP, ENODEV, ENOTDIR
 from pathlib import Path
 
@@ -36,15 +37,16 @@ def check_can_write(path: Path) -> None:
         raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write beside the target and rename: a reader, or a crash, never meets half a file."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")  # a pipe or a device: there is nothing to swap
+            path.write_bytes(data)  # a pipe or a device: there is nothing to swap
             return
         target = _pointed_to(path)  # a link stays a link, and what it points to changes
         target.parent.mkdir(parents=True, exist_ok=True)
-        _swap_in(target, text)
+        _swap_in(target, data)
     except OSError as problem:
         raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
 
@@ -56,17 +58,28 @@ def _pointed_to(path: Path) -> Path:
         raise OSError(ELOOP, os.strerror(ELOOP)) from problem
 
 
-def _swap_in(target: Path, text: str) -> None:
+def _swap_in(target: Path, data: bytes) -> None:
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}")
     try:
         # Created with the permissions any new file would get; those of a file replaced are kept.
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
+        with open(temporary, "xb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
             os.chmod(temporary, target.stat().st_mode)
         os.replace(temporary, target)
+        with suppress(OSError):  # some file systems cannot, and the file itself is there
+            put_on_disk(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def put_on_disk(path: Path | str) -> None:
+    """Wait until a file, or the list of files in a folder, is on disk."""
+    there = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(there)
+    finally:
+        os.close(there)

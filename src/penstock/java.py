@@ -14,6 +14,7 @@ from penstock.domain.errors import InputError
 from penstock.java_errors import in_one_line
 
 OLDEST_JAVA = 17
+_NO_TRACES = "-XX:-UsePerfData"  # in a folder with a known name, among those for temporary files
 
 
 def spark_home() -> Path:
@@ -44,7 +45,7 @@ def command(program: str) -> tuple[str, ...]:
     """The Java command line of one of Spark's programs, as Spark's own launcher puts it together."""
     jars = spark_home() / "jars" / "*"
     asked = subprocess.run(
-        [str(java()), "-cp", str(jars), "org.apache.spark.launcher.Main", program],
+        [str(java()), _NO_TRACES, "-cp", str(jars), "org.apache.spark.launcher.Main", program],
         capture_output=True,
         text=True,
         check=False,
@@ -82,6 +83,7 @@ def environment(**extra: str) -> dict[str, str]:
         # Masters and workers do little: a small heap and a quick start.
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _NO_TRACES),
         **extra,
     }
 

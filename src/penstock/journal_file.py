@@ -4,10 +4,13 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from penstock.control.journal import Entry, decoded_lines, encoded
 from penstock.domain.errors import InputError
 from penstock.files import check_has_end
+
+E = TypeVar("E", bound=Entry)
 
 
 class JournalFile:
@@ -76,12 +79,19 @@ class JournalFile:
         return position
 
 
-def read_journal(path: Path) -> list[Entry]:
-    """All entries of a journal; a last line that a crash cut off is left out."""
+def entries_of(path: Path, kind: type[E]) -> list[E]:
+    """Those of one kind; none of a journal that is not there."""
+    return [one for one in read_journal(path, kind) if isinstance(one, kind)] if path.exists() else []
+
+
+def read_journal(path: Path, *kinds: type[object]) -> list[Entry]:
+    """All entries of a journal, or those of these kinds: a journal of weeks does not fit into memory, and the
+    others are not even decoded. A last line that a crash cut off is left out."""
+    begins = tuple(f'{{"kind":"{kind.__name__}"' for kind in kinds)
     try:
         check_has_end(path)
         with open(path, encoding="utf-8", newline="\n", errors="replace") as file:
-            return list(decoded_lines(file))
+            return list(decoded_lines(line for line in file if not begins or line.startswith(begins)))
     except OSError as problem:
         raise InputError(f"journal {path}: {problem.strerror or problem}") from problem
     except InputError as problem:

@@ -37,7 +37,8 @@ Runtime = tuple[QueryMonitor, ExecutorActuator]
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ.update({**environment(), "SPARK_LOCAL_IP": "127.0.0.1"})
-    with LocalCluster(tmp_path_factory.mktemp("cluster"), room=2) as cluster:  # and one more
+    place = tmp_path_factory.mktemp("cluster")
+    with LocalCluster(place, room=2, guarded=False) as cluster:  # and one more
         spark = (
             SparkSession.builder.master(cluster.master_url)
             .config("spark.executor.cores", "1")

@@ -14,7 +14,7 @@ import pytest
 from penstock.apps.feeding.schedule import ByRates, Shape
 from penstock.apps.top_routes.trip_lines import GeneratedTrips
 from penstock.cli import main
-from penstock.control.journal import Reconfigured
+from penstock.control.journal import Noted, Reconfigured
 from penstock.journal_file import read_journal
 from penstock.reconfigure.words import Ending
 from penstock.runtimes.spark.cluster import LocalCluster
@@ -35,9 +35,11 @@ def trips(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def started(trips: Path, out: Path, *words: str) -> "subprocess.Popen[bytes]":
+def started(
+    trips: Path, out: Path, *words: str, by: tuple[str, ...] = ("-m", "penstock")
+) -> "subprocess.Popen[bytes]":
     """A run as a user starts it, in the folder above its own, which it names relative to that."""
-    command = [sys.executable, "-m", "penstock", "run", "top-routes", "--input", str(trips), "--until-done"]
+    command = [sys.executable, *by, "run", "top-routes", "--input", str(trips), "--until-done"]
     log = out.parent / "log.txt"
     with log.open("ab") as output:
         return subprocess.Popen(
@@ -98,18 +100,51 @@ def test_scaling_at_every_interval_and_killed_executors_and_workers_change_no_re
     assert not stopped.value.code, capsys.readouterr().out
 
 
-def test_pausing_to_move_state_on_a_cluster_of_ones_own_changes_no_result(
-    trips: Path, tmp_path: Path
+# A run that kills itself so many seconds after it has written down this event, or command, of a change.
+_DYING_AT = """
+import os, signal, sys, threading
+from penstock.cli import main
+from penstock.control.journal import Stepped
+from penstock.journal_file import JournalFile
+word, after_s = sys.argv.pop(1), float(sys.argv.pop(1))
+append = JournalFile.append
+def dying(self, entry):
+    append(self, entry)
+    if isinstance(entry, Stepped) and word in {type(one).__name__ for one in (entry.event, *entry.commands)}:
+        if not after_s:
+            os.kill(os.getpid(), signal.SIGKILL)
+        threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
+JournalFile.append = dying
+main()
+"""
+_BEGUN_S = 0.7  # Spark has begun to repartition, and waits for an executor to do it on
+_ALL_STEPS = "PENSTOCK_ALL_STEPS"  # set: half an hour
+_STEPS = (
+    *("Granted", "NodeReady", "StopQuery", "Stopped", "CopyCheckpoint", "RepartitionState", "Repartitioned"),
+    *("Running", "FirstTaskSeen", "Decommission", "Left"),
+)
+_DEATHS = [("RepartitionState", _BEGUN_S), *((step, 0.0) for step in _STEPS if _ALL_STEPS in os.environ)]
+
+
+@pytest.mark.parametrize(("step", "after_s"), _DEATHS)
+def test_pausing_to_move_state_on_a_cluster_of_ones_own_and_dying_in_the_middle_changes_no_result(
+    trips: Path, tmp_path: Path, step: str, after_s: float
 ) -> None:
     out = tmp_path / "run"
-    with LocalCluster(tmp_path / "mine") as mine:
+    with LocalCluster(tmp_path / "mine", guarded=False) as mine:
         # Up to three replicas the state has six partitions, so that the first change has to move it.
-        words = ("--force-scaling", "--protocol", "pause-and-resume", "--max-replicas", "3")
-        run = started(trips, out, *words, "--interval", "3", "--master", mine.master_url)
+        forced = ("--force-scaling", "--protocol", "pause-and-resume", "--max-replicas", "3")
+        words = [*forced, "--interval", "3", "--master", mine.master_url]
+        run, again = started(trips, out, *words, by=("-c", _DYING_AT, step, str(after_s))), None
         try:
-            assert run.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
+            assert run.wait(timeout=_SLOW_MACHINE_S) == -signal.SIGKILL, (tmp_path / "log.txt").read_text()
+            # The state may have been cut for two: the next change, to three, has to move it again.
+            again = started(trips, out, *words, "--replicas", "2")
+            assert again.wait(timeout=_SLOW_MACHINE_S) == 0, (tmp_path / "log.txt").read_text()[-3000:]
         finally:
-            os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
+            for process in (run, again):
+                if process is not None and process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
         assert mine.state() is not None, "a master somebody else started goes on"
     right(trips, out)
     entries = read_journal(out / "journal.jsonl")
@@ -117,6 +152,11 @@ def test_pausing_to_move_state_on_a_cluster_of_ones_own_changes_no_result(
     moved = [record for record in records if record.state_moved_bytes and record.outcome is Ending.DONE]
     assert moved, records
     assert all(record.downtime_s > 0 for record in moved)
+    if step == "RepartitionState":
+        (said,) = [
+            entry.text for entry in entries if isinstance(entry, Noted) and "being changed" in entry.text
+        ]
+        assert "its state has" in said
 
 
 def test_a_killed_driver_of_chains_that_share_a_query_goes_on_where_it_was(

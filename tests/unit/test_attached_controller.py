@@ -1,6 +1,7 @@
 """`penstock.attach` around its loop, without Spark: what it refuses, obeys, remembers and leaves behind."""
 
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -206,6 +207,30 @@ def test_orders_are_obeyed_and_remembered_over_a_restart(executors: Executors, t
     assert len(list((tmp_path / "metrics").glob("*.parquet"))) == 2
     replayed = replay(read_journal(tmp_path / "journal.jsonl"), build_controller)
     assert (replayed.ticks, replayed.difference) == (3, None)
+
+
+def test_a_folder_has_one_controller_at_a_time(executors: Executors, tmp_path: Path) -> None:
+    first = attached(out=tmp_path / "run")
+    first.tick()
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    with pytest.raises(
+        InputError, match=rf"run: in use by another run: process {os.getpid()} on \S+ since 20"
+    ):
+        attached(out=tmp_path / "run")
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+    first.stop()
+    attached(out=tmp_path / "run").stop()
+
+
+def test_a_controller_that_was_refused_leaves_the_folder_to_the_next(
+    executors: Executors, tmp_path: Path
+) -> None:
+    attached(out=tmp_path).stop()
+    (tmp_path / "work" / "controller.json").write_text("rubbish")
+    with pytest.raises(InputError, match="cannot resume from it"):
+        attached(out=tmp_path)
+    (tmp_path / "work" / "controller.json").unlink()
+    attached(out=tmp_path).stop()
 
 
 def test_without_a_folder_nothing_is_left(executors: Executors, tmp_path: Path) -> None:

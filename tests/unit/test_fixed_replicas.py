@@ -7,9 +7,10 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.live.fixed_replicas import Moved, Station, models_of, replicas_at, through, would_have_done
-from penstock.live.record import Interval, summary
+from penstock.live.record import Interval, Summary
+from penstock.live.tally import Tally
 from penstock.perf.micro_batch import MicroBatches
-from penstock.reports.live_summary import verdict
+from penstock.reports.live_summary import beside, verdict
 
 TYPES = (NodeType(name="standard", speedup=1.0, price=1.0),)
 LOOKUP = MicroBatches(fixed_s=0.4, tuple_s=0.02)
@@ -65,6 +66,13 @@ def a_run() -> list[Interval]:
     ]
 
 
+def told(run: list[Interval], objective_s: float) -> Summary:
+    tally = Tally(objective_s=objective_s, node_types=TYPES, began_s=0.0)
+    for one in run:
+        tally.interval(one)
+    return tally.summary(application="lookups", policy="objective", finished=True, seconds=360.0)
+
+
 @pytest.mark.parametrize(("rate", "replicas"), [(20.0, 1), (40.0, 2), (120.0, 4)])
 def test_batches_settle_where_the_closed_form_says(rate: float, replicas: int) -> None:
     arriving = [Moved(at, at, rate * 0.01) for at in (number * 0.01 for number in range(6000))]
@@ -97,18 +105,7 @@ def test_static_peak_keeps_the_objective_and_static_mean_does_not() -> None:
     assert peak.replica_seconds == pytest.approx(5 * 360)
     assert mean.replicas == {"lookup": 2, "score": 1}
     assert mean.violations_pct > 33  # from the rise until its backlog is gone
-    ours = summary(
-        application="lookups",
-        policy="objective",
-        finished=True,
-        objective_s=3.0,
-        intervals=run,
-        response_times=(),
-        records=(),
-        node_types=TYPES,
-        began_s=0.0,
-        seconds=360.0,
-    )
+    ours = told(run, 3.0)
     share = 100 * (2 * 240 + 5 * 120) / (5 * 360)
     assert verdict(ours, 3.0, fixed) == (
         f"Kept 100 % of the intervals after the first minute inside 3 s, at {share:.0f} % of the "
@@ -118,19 +115,23 @@ def test_static_peak_keeps_the_objective_and_static_mean_does_not() -> None:
     assert would_have_done(graph(), run[:0], TYPES, 3.0) == {}
 
 
-def test_a_run_that_missed_its_objective_says_so_first() -> None:
-    late = summary(
-        application="lookups",
-        policy="fixed",
-        finished=True,
-        objective_s=1.0,
-        intervals=a_run(),
-        response_times=(),
-        records=(),
-        node_types=TYPES,
-        began_s=0.0,
-        seconds=360.0,
+def test_of_a_run_too_long_to_keep_all_of_it_is_told_which_part_it_is_of() -> None:
+    """A minute of the peak, and two at 20 tuples/s: 300 + 240 replica-seconds, and 5 x 180 at static peak."""
+    run = a_run()
+    fixed = would_have_done(graph(), run[36:], TYPES, 3.0, is_all=False)
+    peak = fixed["static peak"]
+    assert (peak.part_s, peak.replica_seconds, peak.run_replica_seconds) == (180.0, 900.0, 540.0)
+    summary = told(run, 3.0)
+    assert summary.replica_seconds == 2 * 240 + 5 * 120
+    assert verdict(summary, 3.0, fixed).endswith(
+        "at 60 % of the replica-seconds of static peak over the last 3 minutes."
     )
+    assert beside(summary, fixed)[1][0] == "static peak, the last 3 minutes"
+    assert would_have_done(graph(), run, TYPES, 3.0)["static peak"].part_s is None
+
+
+def test_a_run_that_missed_its_objective_says_so_first() -> None:
+    late = told(a_run(), 1.0)
     assert verdict(late, 1.0, {}).startswith("Missed its objective: kept 0 %")
 
 

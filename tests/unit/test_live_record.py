@@ -9,9 +9,10 @@ from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
-from penstock.live.record import Interval, Summary, host_full_pct, row, summary
+from penstock.live.record import Interval, Summary, row
 from penstock.live.run import LiveRun, RunError
 from penstock.live.settings import LiveSettings, controller_for
+from penstock.live.tally import Tally
 from penstock.reports.live_summary import verdict
 from penstock.runtimes.spark.topology import App
 
@@ -19,19 +20,11 @@ from penstock.runtimes.spark.topology import App
 def of(
     *, done: list[tuple[float, int]], unfinished: list[tuple[float, int]], intervals: Sequence[Interval] = ()
 ) -> Summary:
-    return summary(
-        application="a",
-        policy="p",
-        finished=True,
-        objective_s=5.0,
-        intervals=intervals,
-        response_times=done,
-        unfinished=unfinished,
-        records=[],
-        node_types=[NodeType(name="n", speedup=1.0, price=1.0)],
-        began_s=0.0,
-        seconds=60.0,
-    )
+    tally = Tally(objective_s=5.0, node_types=[NodeType(name="n", speedup=1.0, price=1.0)], began_s=0.0)
+    tally.left(done)
+    for one in intervals:
+        tally.interval(one)
+    return tally.summary(application="a", policy="p", finished=True, seconds=60.0, unfinished=unfinished)
 
 
 def test_tuples_still_waiting_at_the_end_count_in_response_times_and_are_told() -> None:
@@ -82,8 +75,8 @@ def at_loads(*hosts: Mapping[str, float] | None) -> list[Interval]:
 
 def test_a_host_is_full_in_the_intervals_in_which_no_host_had_cpu_left() -> None:
     run = at_loads({"a": 0.99}, {"a": 0.5}, None, {"a": 1.0, "b": 0.2}, {"a": 1.0, "b": 0.96})
-    assert host_full_pct(run) == 50.0
-    assert host_full_pct(at_loads(None)) is None
+    assert of(done=[], unfinished=[], intervals=run).host_full_pct == 50.0
+    assert of(done=[], unfinished=[], intervals=at_loads(None)).host_full_pct is None
     assert row(run[3], 0.0)["host_load"] == 0.2
     assert row(run[2], 0.0)["host_load"] is None
 

@@ -47,7 +47,7 @@ def run_attached(*, stage: Callable[[str], None]) -> Iterator[Figure]:
     yield Figure(name="machine load before", value=os.getloadavg()[0], unit="")
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as place,
-        LocalCluster(Path(place) / "cluster", room=_EXECUTORS) as cluster,
+        LocalCluster(Path(place) / "cluster", room=_EXECUTORS, guarded=False) as cluster,
     ):
         spark = _session(cluster.master_url, Path(place) / "spark.log")
         try:
@@ -58,7 +58,8 @@ def run_attached(*, stage: Callable[[str], None]) -> Iterator[Figure]:
                 _one_executor(spark, seconds=_WARM_S)
                 attached = _attached(spark, query, objective_s, Path(place) / f"run-{objective_s:g}")
                 time.sleep(_MEASURED_S)
-                judged = [one for one in attached.intervals if one.seen.at_s - attached.began_s > _SETTLED_S]
+                kept = attached.kept
+                judged = [one for one in list(kept.latest) if one.seen.at_s - kept.began_s > _SETTLED_S]
                 used.append(executors_of(judged))
                 yield from figures(objective_s, judged)
                 if objective_s == OBJECTIVES_S[-1]:

@@ -36,7 +36,7 @@ def _forced(method: Method, out: Path) -> list[Record]:
     settings = LiveSettings(out=out, minutes=_MINUTES, force_scaling=True)
     live = LiveRun(app, controller_for(app), settings, entry.feeder(load))
     live.run()
-    return live.records
+    return list(live.kept.records)
 
 
 def figures(method: Method, records: Sequence[Record]) -> Iterator[Figure]:

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from penstock.apps.feeding.load import Load
@@ -37,7 +37,7 @@ def run_forecasts(*, stage: Callable[[str], None]) -> Iterator[Figure]:
         stage(f"{what}, {_SECONDS / 60:g} minutes")
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as work:
             live = _run(Path(work) / "run", forecast)
-        later = after_the_first(live.intervals, live.began_s)
+        later = after_the_first(live.kept.latest, live.began_s)
         late = late_pct(later, live.objective_s)
         if late is None:
             raise ClusterError(f"{what}: no response time was measured from the second rise on")
@@ -55,7 +55,7 @@ def run_forecasts(*, stage: Callable[[str], None]) -> Iterator[Figure]:
     yield Figure(name="fewer outside with a forecast", value=without - with_it, unit="points", at_least=1e-9)
 
 
-def after_the_first(intervals: Sequence[Interval], began_s: float) -> list[Interval]:
+def after_the_first(intervals: Iterable[Interval], began_s: float) -> list[Interval]:
     """From shortly before the second rise on."""
     return [one for one in intervals if one.seen.at_s > began_s + _SEASON_S]
 

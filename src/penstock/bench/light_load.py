@@ -92,6 +92,7 @@ def place(work: Path, steady: Steady = LOOKUPS) -> Iterator[Place]:
             variables=variables,
             executor_options=options,
             conf=EMBEDDED,
+            private=cluster.private,
         )
         try:
             running = RunningApp(app, spark, work, trigger_s=steady.trigger_s, joined=steady.joined)

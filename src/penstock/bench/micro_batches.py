@@ -137,7 +137,7 @@ def run_at(replicas: int, rates: Sequence[float], times: Times = _USUAL) -> list
         settings = LiveSettings(out=Path(work) / "run", minutes=seconds / 60, replicas_of={JUDGED: replicas})
         live = LiveRun(app, controller, settings, entry.feeder(Load(rates=trace)))
         live.run()
-    seen = [(one.seen.at_s - live.began_s, one.seen) for one in live.intervals]
+    seen = [(one.seen.at_s - live.began_s, one.seen) for one in live.kept.latest]
     ends_s = [times.warm_s + times.each_s * (index + 1) for index in range(len(rates))]
     return [
         measured_at(

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from penstock.apps.feeding.load import Load
@@ -31,7 +31,7 @@ def run_step(*, stage: Callable[[str], None]) -> Iterator[Figure]:
         stage(f"{what}, {_SECONDS / 60:g} minutes")
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as work:
             live = _run(Path(work) / "run", spares)
-        yield from figures(what, live.intervals, live.began_s, live.objective_s, wanted_s)
+        yield from figures(what, live.kept.latest, live.began_s, live.objective_s, wanted_s)
 
 
 def load() -> Load:
@@ -52,7 +52,7 @@ def _run(out: Path, spares: int) -> LiveRun:
 
 
 def figures(
-    what: str, intervals: Sequence[Interval], began_s: float, objective_s: float, wanted_s: float
+    what: str, intervals: Iterable[Interval], began_s: float, objective_s: float, wanted_s: float
 ) -> Iterator[Figure]:
     """Of the time in which the load is high. A run that never comes back is outside for all of it."""
     step_s, fall_s = began_s + _STEP_S, began_s + _FALL_S

@@ -99,8 +99,9 @@ def _watched(live: "LiveRun", application: str) -> "Contender":
     from penstock.live.side_by_side import Contender, moments_of
     from penstock.reports.live_run import page_of
 
-    summary = live_view.watched(live)
     out = live.settings.out
-    write_whole(out / "report.html", page_of(live, summary, application, {}))
-    write_whole(out / "summary.json", screen.json_text(summary.as_json()))
-    return Contender(summary=summary, moments=moments_of(live.intervals, live.began_s))
+    with live.owner:
+        summary = live_view.watched(live)
+        write_whole(out / "report.html", page_of(live, summary, application, {}))
+        write_whole(out / "summary.json", screen.json_text(summary.as_json()))
+    return Contender(summary=summary, moments=moments_of(live.kept.course, live.began_s))

@@ -97,7 +97,8 @@ def _header(run: Path) -> "Header":
 
     if (run / "summary.json").exists():
         raise InputError(f"{run}: that run has ended")
-    headers = [entry for entry in read_journal(run / "journal.jsonl") if isinstance(entry, Header)]
+    found = read_journal(run / "journal.jsonl", Header)
+    headers = [entry for entry in found if isinstance(entry, Header)]
     if not headers:
         raise InputError(f"{run}: its controller is still measuring; try again in a while")
     return headers[-1]

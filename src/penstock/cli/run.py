@@ -193,8 +193,7 @@ def run(
 
     if input_file is not None and not input_file.is_file():
         raise InputError(f"{input_file}: cannot read: no such file")
-    if _is_finished(out):
-        raise InputError(f"--out {out}: it holds a finished run; give another folder, or remove it")
+    _check_unfinished(out)
     methods = [method.value for method in Method]
     if protocol not in methods:
         raise InputError(f"--protocol '{protocol}': choose {' or '.join(methods)}")
@@ -267,11 +266,19 @@ def run(
 
     live.on_accepted = accepted
     try:
-        summary = live_view.watched(live, stoppable=True)
+        live.check()
+        with live.owner:
+            _check_unfinished(out)  # it may have ended a moment ago
+            summary = live_view.watched(live, stoppable=True)
+            _leave_results(entry, live, summary, name, json_output=json_output)
     except (ClusterError, RunError) as problem:
         screen.complain(problem)
         raise typer.Exit(1) from problem
-    _leave_results(entry, live, summary, name, json_output=json_output)
+
+
+def _check_unfinished(out: Path) -> None:
+    if _is_finished(out):
+        raise InputError(f"--out {out}: it holds a finished run; give another folder, or remove it")
 
 
 def _is_finished(out: Path) -> bool:
@@ -298,7 +305,12 @@ def _leave_results(
     results.mkdir(parents=True, exist_ok=True)
     said = entry.results(live.app, live.work, results)
     fixed = would_have_done(
-        spec.application, live.intervals, spec.node_types, live.objective_s, spec.together
+        spec.application,
+        live.kept.latest,
+        spec.node_types,
+        live.objective_s,
+        spec.together,
+        is_all=live.kept.has_all,
     )
     verdict = live_summary.verdict(summary, live.objective_s, fixed)
     write_whole(out / "report.html", page_of(live, summary, name, fixed))

@@ -34,13 +34,13 @@ def spark_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers with our packages, not the system's
     if master is None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    log = Path(tempfile.gettempdir()) / f"penstock-spark-{os.getpid()}.log"
-    session = _start(master or f"local[{cores or '*'}]", memory, log)
-    try:
-        yield session
-    finally:
-        session.stop()
-        log.unlink(missing_ok=True)
+    # A folder of its own: in the one that all share, somebody else may have put a link under a known name.
+    with tempfile.TemporaryDirectory(prefix="penstock-spark-", ignore_cleanup_errors=True) as place:
+        session = _start(master or f"local[{cores or '*'}]", memory, Path(place) / "spark.log")
+        try:
+            yield session
+        finally:
+            session.stop()
 
 
 def _start(master: str, memory: str, log: Path) -> SparkSession:

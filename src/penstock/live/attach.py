@@ -8,9 +8,8 @@ can be changed is how many executors their application has. The controller aroun
 import threading
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,8 +24,10 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.journal_file import JournalFile
 from penstock.live.controlling import Controlling
-from penstock.live.metrics_file import write_metrics
-from penstock.live.record import Interval, Summary, summary
+from penstock.live.kept import Kept
+from penstock.live.metrics_file import MetricsFolder
+from penstock.live.ownership import Ownership
+from penstock.live.record import Interval, Summary
 from penstock.live.settings import LiveSettings
 from penstock.policy.parameters import Value
 from penstock.policy.registry import Level, entries
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 _ANY_NODE = NodeType(name="executor", speedup=1.0, price=1.0)
 _POLL_S = 1.0
 _WARM_UP_S = 15.0  # the first micro-batches of a query and of an executor are slow
-_KEPT_INTERVALS = 20_000  # two days and more, at ten seconds each: a query may run for months
-_KEPT_BATCHES = 200_000
 _UNKNOWN_SERVICE_S = 1e-3  # policies that need no model do not look at it
 
 
@@ -58,25 +57,18 @@ class Attached:
     actuator: ExecutorActuator
     queries: "Sequence[StreamingQuery]"
     journal: JournalFile
+    owner: Ownership  # of the run's folder
     out: "Path | TemporaryDirectory[str]"  # the run's folder; a temporary one where nobody wants to have it
     ended: "Callable[[Attached, Path], None]"  # writes the report there
-    intervals: deque[Interval] = field(default_factory=lambda: deque(maxlen=_KEPT_INTERVALS))
-    records: deque[Record] = field(default_factory=lambda: deque(maxlen=_KEPT_INTERVALS))
-    response_times: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_KEPT_BATCHES))
+    kept: Kept
+    metrics: MetricsFolder | None  # None where nobody wants to have them
     problem: str | None = None
-    _started_s: float = field(default_factory=time.time)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     @property
     def objective_s(self) -> float:
         return self.controller.operators[0].bound_s
-
-    @property
-    def began_s(self) -> float:
-        """Of what is still kept of it."""
-        kept_all = len(self.intervals) < _KEPT_INTERVALS
-        return self._started_s if kept_all else self.intervals[0].seen.at_s
 
     def start(self) -> "Attached":
         self._thread = threading.Thread(target=self._run, name="penstock-attached", daemon=True)
@@ -92,36 +84,44 @@ class Attached:
         self._thread = None
         self.control.stop()
         self.journal.close()
-        if isinstance(self.out, TemporaryDirectory):
-            self.out.cleanup()
-            return
-        write_metrics(self.out, self.intervals, self.began_s)
-        self.ended(self, self.out)
+        try:
+            if isinstance(self.out, Path):
+                self._write_metrics()
+                self.ended(self, self.out)
+        finally:
+            self.owner.leave()
+            if isinstance(self.out, TemporaryDirectory):
+                self.out.cleanup()
 
     def summary(self) -> Summary:
         """The run in a few figures, so far."""
-        return summary(
+        return self.kept.tally.summary(
             application=self.name,
             policy=self.controller.label,
             finished=self.problem is None,
-            objective_s=self.objective_s,
-            intervals=self.intervals,
-            response_times=self.response_times,
+            seconds=time.time() - self.kept.began_s,
             unfinished=self.monitor.unfinished(),
-            records=self.records,
-            node_types=self.controller.node_types,
-            began_s=self.began_s,
-            seconds=time.time() - self.began_s,
         )
 
     def tick(self) -> Interval:
         """One round; the thread does this every interval."""
         interval = self.control.round(self.monitor, self.actuator)
-        self.response_times += self.monitor.finished()
-        self.intervals.append(interval)
+        self.kept.left(self.monitor.finished())
+        self.kept.interval(interval)
+        if self.metrics is not None:
+            self.metrics.interval(interval, self.kept.began_s)
         return interval
 
     def _run(self) -> None:
+        self._rounds()
+        with suppress(InputError):  # whoever calls `stop` is told
+            self._write_metrics()  # maybe nobody calls it: the queries have ended
+
+    def _write_metrics(self) -> None:
+        if self.metrics is not None:
+            self.metrics.write()
+
+    def _rounds(self) -> None:
         next_s = time.monotonic() + self.controller.interval_s
         while not self._stopping.wait(_POLL_S) and any(query.isActive for query in self.queries):
             try:
@@ -171,23 +171,24 @@ def attach(
         warnings.warn(f"attach: {spec.ignores_objective}", stacklevel=3)
     place = TemporaryDirectory(prefix="penstock-attached-") if out is None else Path(out)
     folder = place if isinstance(place, Path) else Path(place.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "summary.json").unlink(missing_ok=True)  # of the time before a restart: now it goes on
-    written = JournalFile(folder / "journal.jsonl" if journal is None else Path(journal))
-    try:
-        control = Controlling(spec, LiveSettings(out=folder), written)
-    except InputError:  # what the folder remembers does not fit
-        written.close()
-        raise
-    records: deque[Record] = deque(maxlen=_KEPT_INTERVALS)
+    kept = Kept(objective_s=spec.operators[0].bound_s, node_types=spec.node_types, began_s=time.time())
 
     def changed(record: Record) -> None:
-        records.append(record)
+        kept.record(record)
         written.append(Reconfigured(record=record))
 
-    actuator = ExecutorActuator(spark, most=None if advise else max_replicas, ended=changed)
-    _warn_of_too_many(len(actuator.executors()), max_replicas, written, advise=advise)
-    actuator.poll()
+    with ExitStack() as undone:  # where it does not come to an `Attached`
+        owner = undone.enter_context(Ownership(folder))
+        (folder / "summary.json").unlink(missing_ok=True)  # of the time before a restart: now it goes on
+        written = undone.enter_context(
+            JournalFile(folder / "journal.jsonl" if journal is None else Path(journal))
+        )
+        metrics = None if out is None else MetricsFolder(folder)
+        control = Controlling(spec, LiveSettings(out=folder), written)
+        actuator = ExecutorActuator(spark, most=None if advise else max_replicas, ended=changed)
+        _warn_of_too_many(len(actuator.executors()), max_replicas, written, advise=advise)
+        actuator.poll()
+        undone.pop_all()
     name = queries[0].name or "query" if len(queries) == 1 else str(spark.sparkContext.appName)
     return Attached(
         name=name,
@@ -197,9 +198,11 @@ def attach(
         actuator=actuator,
         queries=queries,
         journal=written,
+        owner=owner,
         out=place,
         ended=ended,
-        records=records,
+        kept=kept,
+        metrics=metrics,
     ).start()
 
 

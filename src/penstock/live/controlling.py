@@ -5,13 +5,14 @@ controller, a swap of bounds and weights between two rounds, orders, and what is
 """
 
 import json
+from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from penstock.control.build import build_controller
-from penstock.control.journal import Header, Noted, Remembered, latest_header
+from penstock.control.journal import Header, Noted, Remembered, Retuned, latest_header
 from penstock.control.loop import Controller, ControllerMemory, tick
 from penstock.control.plain_data import parsed_json
 from penstock.control.plan import Plan
@@ -24,7 +25,7 @@ from penstock.domain.observation import ApplicationObservation
 from penstock.domain.request import Verdict
 from penstock.files import content_of, write_whole
 from penstock.journal_file import read_journal
-from penstock.live.background_tuning import Retuning, Tuner, TunerProcess
+from penstock.live.background_tuning import MONITORED, Retuning, Tuner, TunerProcess
 from penstock.live.inbox import ORDERS, obeyed, pending
 from penstock.live.record import Interval
 from penstock.live.settings import LiveSettings
@@ -74,7 +75,9 @@ class Controlling:
         self, declared: ControllerSpec, settings: LiveSettings, journal: Journal, tuner: Tuner | None = None
     ) -> None:
         self._declared, self._settings, self._journal = declared, settings, journal
-        self._measured: list[ApplicationObservation] = []
+        # The latest tell enough of a load: where a model can never be built, there are ever more.
+        self._measured: deque[ApplicationObservation] = deque(maxlen=MONITORED)
+        self._first: ApplicationObservation | None = None  # of all that was measured
         self._deciding: Deciding | None = None
         self._retuning = self._made_retuning(tuner) if declared.tunes else None
         self._memory_file = settings.work / "controller.json"  # orders, safety, dates: after every round
@@ -117,6 +120,7 @@ class Controlling:
     def _measure(self, seen: ApplicationObservation) -> Interval:
         self._saw(seen)
         self._measured.append(seen)
+        self._first = self._first or seen
         why = "measuring, before the first decision" + self._try_to_build(seen)
         self._journal.append(Noted(at_s=seen.at_s, text=why))
         return Interval(seen=seen, reasons=(why,), changed=())
@@ -156,7 +160,7 @@ class Controlling:
     def _try_to_build(self, seen: ApplicationObservation) -> str:
         """What prevents a decision, where waiting alone will not help."""
         declared = self._declared
-        if seen.at_s - self._measured[0].at_s < self._settings.measure_s:
+        if self._first is None or seen.at_s - self._first.at_s < self._settings.measure_s:
             return ""
         try:
             model = model_of(
@@ -180,15 +184,15 @@ class Controlling:
         elif model is not None:
             memory = pretrained(spec, controller, memory)
             # What was measured before the first decision counts: the warm-up may already be over.
-            if spec.safety is not None:
-                watched = noticed(spec.safety, memory.safety, (), {}, self._measured[0])
+            if spec.safety is not None and self._first is not None:
+                watched = noticed(spec.safety, memory.safety, (), {}, self._first)
                 memory = memory._replace(safety=watched)
         self._begin(Deciding(spec=spec, controller=controller, memory=memory))
 
     def _resume(self) -> None:
         """Resume the controller of the interrupted run, with the safety settings given now."""
         settings, declared = self._settings, self._declared
-        header = latest_header(read_journal(settings.out / "journal.jsonl"))
+        header = latest_header(read_journal(settings.out / "journal.jsonl", Header, Retuned))
         if header is None:
             return
         before = header.controller

@@ -2,10 +2,13 @@
 
 Not measured but worked out, with the model of micro-batches (`perf/micro_batch.py`) that this very run
 calibrates: as many replicas as the peak of the load needs, or its mean, from the first to the last minute.
+Of a run too long to be kept, all of this is of its latest part.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from math import ceil, inf
 from statistics import median
 from typing import NamedTuple
@@ -14,6 +17,7 @@ from penstock.domain.application import Application
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import OperatorObservation
 from penstock.live.record import Interval
+from penstock.live.tally import replicas_of
 from penstock.perf.micro_batch import Batch, MicroBatches, calibrated
 from penstock.runtimes.spark.measures import waits
 
@@ -52,6 +56,8 @@ class Fixed:
     response_time_p50_s: float | None
     response_time_p95_s: float | None
     replica_seconds: float
+    run_replica_seconds: float  # of the run itself, over the same time
+    part_s: float | None = None  # how long the latest part of the run was that this is of; None: of all
 
 
 def would_have_done(
@@ -60,17 +66,25 @@ def would_have_done(
     node_types: Sequence[NodeType],
     objective_s: float,
     together: Sequence[tuple[str, ...]] = (),
+    *,
+    is_all: bool = True,
 ) -> dict[str, Fixed]:
-    """For the peak of the load and for its mean; nothing where the run has not measured every operator."""
+    """For the peak of the load and for its mean; nothing where the run has not measured every operator.
+
+    Where the intervals are not all there were, it is of their time only: also peak and mean.
+    """
     models = models_of(intervals, node_types)
     rates = [interval.seen.source_rate for interval in intervals if interval.seen.source_rate is not None]
     if set(models) != {one.name for one in graph.operators} or not rates:
         return {}
     stations = stations_of(graph, models, intervals, node_types, together)
-    return {
+    found = {
         name: _run(graph, stations, replicas_at(graph, stations, rate, objective_s), intervals, objective_s)
         for name, rate in (("static peak", max(rates)), ("static mean", sum(rates) / len(rates)))
     }
+    times = _times_of(intervals)
+    part_s = None if is_all else times[-1][1] - times[0][0]
+    return {name: replace(one, part_s=part_s) for name, one in found.items()}
 
 
 def stations_of(
@@ -219,10 +233,9 @@ def _run(
     Every stream has all of it, in tuples of a source, whatever became of them: how much work they are to an
     operator is in its time per tuple.
     """
-    edges = [interval.seen.at_s for interval in intervals]
-    begins = [edges[0] - (edges[1] - edges[0]) if len(edges) > 1 else edges[0] - 1.0, *edges[:-1]]
+    times = _times_of(intervals)
     entering: list[Moved] = []
-    for begin_s, end_s, interval in zip(begins, edges, intervals, strict=True):
+    for (begin_s, end_s), interval in zip(times, intervals, strict=True):
         step_s = (end_s - begin_s) / 5
         for part in range(5):
             at_s = begin_s + (part + 0.5) * step_s
@@ -240,7 +253,7 @@ def _run(
     ended = [
         moved for sink in graph.sinks for origin in graph.upstream(sink.name) for moved in streams[origin]
     ]
-    late = [_late(ended, begin_s, end_s, objective_s) for begin_s, end_s in zip(begins, edges, strict=True)]
+    late = late_in(ended, times, objective_s)
     # In thousandths: a part of a low load is less than one tuple.
     overall = waits((one.at_s, ((one.entered_s, round(1000 * one.tuples)),)) for one in ended)
     return Fixed(
@@ -248,15 +261,34 @@ def _run(
         violations_pct=100 * sum(late) / len(late),
         response_time_p50_s=overall.p50_s,
         response_time_p95_s=overall.p95_s,
-        replica_seconds=sum(replicas.values()) * (edges[-1] - begins[0]),
+        replica_seconds=sum(replicas.values()) * (times[-1][1] - times[0][0]),
+        run_replica_seconds=sum(
+            replicas_of(interval) * (end_s - begin_s)
+            for (begin_s, end_s), interval in zip(times, intervals, strict=True)
+        ),
     )
 
 
-def _late(ended: Sequence[Moved], begin_s: float, end_s: float, objective_s: float) -> bool:
-    """As a measured interval is judged: the mean of what came out, else the oldest that is still inside."""
-    out = [one for one in ended if begin_s < one.at_s <= end_s and one.tuples]
-    if out:
-        total = sum(one.tuples for one in out)
-        return sum((one.at_s - one.entered_s) * one.tuples for one in out) / total > objective_s
-    inside = [one.entered_s for one in ended if one.entered_s < end_s < one.at_s and one.tuples]
-    return bool(inside) and end_s - min(inside) > objective_s
+def _times_of(intervals: Sequence[Interval]) -> list[tuple[float, float]]:
+    """When each began and ended."""
+    ends = [interval.seen.at_s for interval in intervals]
+    first_s = ends[0] - (ends[1] - ends[0]) if len(ends) > 1 else ends[0] - 1.0
+    return list(pairwise([first_s, *ends]))
+
+
+def late_in(ended: Sequence[Moved], times: Sequence[tuple[float, float]], objective_s: float) -> list[bool]:
+    """As measured intervals are judged: the mean of what came out, else the oldest that is still inside."""
+    left = sorted(one for one in ended if one.tuples)
+    at_s = [one.at_s for one in left]
+    # Of what comes out after each: the oldest.
+    oldest_s = [*accumulate((one.entered_s for one in reversed(left)), min)][::-1]
+    late: list[bool] = []
+    for begin_s, end_s in times:
+        first, after = bisect_right(at_s, begin_s), bisect_right(at_s, end_s)
+        if out := left[first:after]:
+            total = sum(one.tuples for one in out)
+            mean_s = sum((one.at_s - one.entered_s) * one.tuples for one in out) / total
+            late.append(mean_s > objective_s)
+        else:
+            late.append(after < len(left) and end_s - oldest_s[after] > objective_s)
+    return late

@@ -1,15 +1,10 @@
-"""What a live run measured, interval by interval, and its summary."""
+"""What a live run measured in an interval, and what is told of it at the end."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any
 
-from penstock.control.safety_settings import FULL_HOST
-from penstock.domain.infrastructure import NodeType
 from penstock.domain.observation import ApplicationObservation
-from penstock.reconfigure.words import Ending, Record
-from penstock.runtimes.spark.measures import waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,79 +45,13 @@ class Summary:
         return asdict(self)
 
 
-def summary(
-    *,
-    application: str,
-    policy: str,
-    finished: bool,
-    objective_s: float,
-    intervals: Sequence[Interval],
-    response_times: Sequence[tuple[float, int]],
-    unfinished: Sequence[tuple[float, int]] = (),
-    records: Sequence[Record],
-    node_types: Sequence[NodeType],
-    began_s: float,
-    seconds: float,
-    failures: Sequence[str] = (),
-) -> Summary:
-    """`response_times` has (response time, tuples) of everything that left the application.
-
-    `unfinished` has the same of what was still inside: at least so long did it take.
-    """
-    settled = [interval for interval in intervals if interval.seen.at_s - began_s > 60]
-    replica_s, cost, before_s = 0.0, 0.0, began_s
-    for interval in intervals:
-        length_s = max(interval.seen.at_s - before_s, 0.0)
-        before_s = interval.seen.at_s
-        replica_s += interval.spares * length_s
-        cost += interval.spares * node_types[0].price * length_s / 3600
-        for operator in interval.seen.operators:
-            replica_s += operator.replicas.total * length_s
-            prices = zip(operator.replicas.counts, node_types, strict=True)
-            cost += sum(count * kind.price for count, kind in prices) * length_s / 3600
-    every = (*response_times, *unfinished)
-    overall = waits([(0.0, tuple((-response_s, tuples) for response_s, tuples in every))])
-    changes = [record for record in records if record.outcome in (Ending.DONE, Ending.PARTLY)]
-    return Summary(
-        application=application,
-        policy=policy,
-        finished=finished,
-        seconds=seconds,
-        tuples=sum(tuples for _, tuples in response_times),
-        unfinished=sum(tuples for _, tuples in unfinished),
-        violations_pct=late_pct(intervals, objective_s),
-        violations_after_first_minute_pct=late_pct(settled, objective_s),
-        response_time_p50_s=overall.p50_s,
-        response_time_p95_s=overall.p95_s,
-        response_time_p99_s=overall.p99_s,
-        average_replicas=replica_s / (before_s - began_s) if before_s > began_s else 0.0,
-        replica_seconds=replica_s,
-        cost=cost,
-        reconfigurations=sum(1 for record in changes if not record.repair),
-        downtime_pct=100 * sum(record.downtime_s for record in records) / seconds if seconds else 0.0,
-        replica_changes=sum(
-            one.replicas != before.replicas
-            for first, second in pairwise(intervals)
-            for before, one in zip(first.seen.operators, second.seen.operators, strict=True)
-        ),
-        host_full_pct=host_full_pct(intervals),
-        failures=tuple(failures),
-    )
-
-
 def late_pct(intervals: Sequence[Interval], objective_s: float) -> float | None:
     """Share of intervals over the objective; one without results is late if tuples have waited too long."""
     judged = [seen for interval in intervals if (seen := response_of(interval)) is not None]
     return 100 * sum(1 for seconds in judged if seconds > objective_s) / len(judged) if judged else None
 
 
-def host_full_pct(intervals: Sequence[Interval]) -> float | None:
-    """Share of intervals in which every host was full, of those in which that was measured."""
-    judged = [load for interval in intervals if (load := _host_load(interval)) is not None]
-    return 100 * sum(1 for load in judged if load >= FULL_HOST) / len(judged) if judged else None
-
-
-def _host_load(interval: Interval) -> float | None:
+def host_load(interval: Interval) -> float | None:
     """Of the least busy host: where that has no CPU left, none has."""
     return min((interval.seen.host_loads or {}).values(), default=None)
 
@@ -145,7 +74,7 @@ def row(interval: Interval, began_s: float) -> dict[str, Any]:
         "response_time_p50_s": seen.response_time_p50_s,
         "response_time_p95_s": seen.response_time_p95_s,
         "response_time_p99_s": seen.response_time_p99_s,
-        "host_load": _host_load(interval),
+        "host_load": host_load(interval),
         "changed": "; ".join(interval.changed),
         "reasons": "; ".join(interval.reasons),
     }

@@ -7,25 +7,28 @@ The run folder holds everything: `journal.jsonl`, `metrics/`, `results/`, `summa
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.control.build import check_application_policy
 from penstock.control.forecasting import ForecastingMonitor, wanted
-from penstock.control.journal import Noted, Reconfigured
+from penstock.control.journal import Noted, Reconfigured, Stepped
 from penstock.control.ports import Actuator, Monitor
 from penstock.control.spec import ControllerSpec
 from penstock.domain.errors import InputError
 from penstock.files import check_can_write
-from penstock.journal_file import JournalFile
+from penstock.journal_file import JournalFile, entries_of
 from penstock.live.controlling import Controlling, changes_of, compile_policy, response_time_of
 from penstock.live.forced import ForcedScaling
-from penstock.live.metrics_file import write_metrics
-from penstock.live.record import Interval, Summary, response_of, summary
+from penstock.live.kept import Kept
+from penstock.live.metrics_file import MetricsFolder
+from penstock.live.ownership import Ownership
+from penstock.live.record import Interval, Summary, response_of
 from penstock.live.settings import LiveSettings, node_type
-from penstock.reconfigure.words import Record
+from penstock.reconfigure.interrupted import interrupted
+from penstock.reconfigure.words import Command, Commands, Event, Record, Running
 from penstock.runtimes.spark import class_archive
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, check_master
@@ -67,13 +70,12 @@ class LiveRun:
     on_status: Callable[[str], None] = lambda text: None
     on_accepted: Callable[[], None] = lambda: None  # nothing will be refused any more
     on_problem: Callable[[str], None] = lambda text: None  # the run goes on
-    intervals: list[Interval] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
-    response_times: list[tuple[float, int]] = field(default_factory=list)
+    kept: Kept = field(init=False)
     unfinished: list[tuple[float, int]] = field(default_factory=list)  # at the end
     stopping: threading.Event = field(default_factory=threading.Event)
-    began_s: float = field(default_factory=time.time)  # when everything was up
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)  # query -> how often, and why last
+    owner: Ownership = field(init=False)  # of the run folder: it is entered by whoever writes there
+    number: str = field(default_factory=lambda: uuid.uuid4().hex[:8])  # among others on the same master
     _restarts: Restarts = field(default_factory=Restarts)
 
     def __post_init__(self) -> None:
@@ -86,7 +88,16 @@ class LiveRun:
         )
         self.objective_s = response_time_of(self.app)
         self._check_agreement()
+        self.kept = Kept(
+            objective_s=self.objective_s, node_types=self.controller.node_types, began_s=time.time()
+        )
         self.work = self.settings.work
+        self.owner = Ownership(self.settings.out, private=self.settings.master is None)
+
+    @property
+    def began_s(self) -> float:
+        """When everything was up."""
+        return self.kept.began_s
 
     def _check_agreement(self) -> None:
         """What stands in the controller, in the settings and in the application must be the same."""
@@ -107,20 +118,33 @@ class LiveRun:
         if self.settings.spark_allocates and not self.controller.advise:
             raise InputError("Spark's own allocation decides: Penstock can only advise")
 
+    def check(self) -> None:
+        """Whether Spark can be had, before there is a folder."""
+        check_alone()
+        if self.settings.master is not None:
+            check_master(self.settings.master, ours=len(self.settings.kinds) > 1)
+
     def run(self) -> Summary:
         """Until the time is up, the input is done, or someone sets `stopping`."""
+        self.check()
+        with self.owner:
+            return self._owned()
+
+    def _owned(self) -> Summary:
         settings = self.settings
         tagged = len(settings.kinds) > 1
-        check_alone()  # before there is a folder
-        if settings.master is not None:
-            check_master(settings.master, ours=tagged)
         check_can_write(settings.out / "journal.jsonl")
         self.on_status("preparing the policy")
         compile_policy(self.controller)
+        unfinished = interrupted(
+            (one.operator, one.event, one.commands)
+            for one in entries_of(settings.out / "journal.jsonl", Stepped)
+        )
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
             # Before anything runs it reports what cannot be resumed.
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
+            metrics = ending.enter_context(MetricsFolder(settings.out))
             self.on_accepted()
             if settings.master is None and not class_archive.is_made():
                 self.on_status("preparing Spark's classes, once on this machine")
@@ -133,7 +157,7 @@ class LiveRun:
             if settings.master is None:
                 variables[ZYGOTE_VARIABLE] = str(cluster.start_zygote(variables))
             spark = session(
-                self.app.name,
+                f"{self.app.name}-{self.number}",
                 cluster.master_url,
                 work=self.work,
                 tagged=tagged,
@@ -142,14 +166,15 @@ class LiveRun:
                 executor_options=options,
                 most_executors=max(chain.max_replicas for chain in self.app.chains()),
                 conf={**EMBEDDED, **settings.conf} if settings.master is None else settings.conf,
+                private=cluster.private,
             )
             try:
-                self._controlled(spark, cluster, journal, control)
+                self._controlled(spark, cluster, journal, control, metrics, unfinished)
+                metrics.write()
             except (InputError, OSError) as problem:  # a full disk, for example
                 raise RunError(str(problem)) from problem
             finally:
                 spark.stop()
-        write_metrics(settings.out, self.intervals, self.began_s)
         return self._summary(time.time() - self.began_s)
 
     def _controlled(
@@ -158,11 +183,18 @@ class LiveRun:
         cluster: LocalCluster,
         journal: JournalFile,
         control: Controlling,
+        metrics: MetricsFolder,
+        unfinished: Mapping[str, Command],
     ) -> None:
+        """`unfinished` is what a driver that died may have left in the middle."""
         settings = self.settings
-        run = uuid.uuid4().hex[:8] if cluster.tagged else None
         running = RunningApp(
-            self.app, spark, self.work, trigger_s=settings.trigger_s, joined=settings.joined, run=run
+            self.app,
+            spark,
+            self.work,
+            trigger_s=settings.trigger_s,
+            joined=settings.joined,
+            run=self.number if cluster.tagged else None,
         )
         names = [kind.name for kind in settings.kinds]
         own = SparksOwnNodes(spark, running, kind=names[0]) if settings.spark_allocates else None
@@ -171,18 +203,10 @@ class LiveRun:
             there, running, spares=settings.spares, kind=names[0], allowed=self._is_within_caps
         )
 
-        def ended(record: Record) -> None:
-            self.records.append(record)
-            journal.append(Reconfigured(record=record))
-
-        actuator = SparkActuator(running, spark, nodes, names, ended=ended)
-        actuator.adopt(
-            {
-                name: [nodes.acquire(name, names[0]) for _ in range(self._first_replicas(chain))]
-                for name, chain in running.chains.items()
-            }
-        )
+        actuator = self._in_charge(running, spark, nodes, journal, unfinished)
         self._begin(running, cluster, nodes, own)
+        for name in unfinished:
+            journal.append(Stepped(operator=name, event=Running(at_s=time.time()), commands=()))
         monitor = SparkMonitor(running, own or actuator, names)
         seeing: Monitor = self._foreseeing(monitor)
         acting: Actuator = actuator
@@ -207,20 +231,51 @@ class LiveRun:
             if isinstance(acting, ForcedScaling):
                 interval = replace(interval, changed=changes_of(acting.done))
             interval = replace(interval, spares=nodes.waiting)
-            self.response_times += monitor.finished()
-            self.intervals.append(interval)
+            self.kept.left(monitor.finished())
+            self.kept.interval(interval)
+            metrics.interval(interval, self.began_s)
             self.on_interval(interval)
 
         try:
             self._until_the_end(running, actuator, look_after, decide)
             monitor.observe()
-            self.response_times += monitor.finished()
+            self.kept.left(monitor.finished())
             self.unfinished = monitor.unfinished()
         finally:
             feeder.stop()
             nodes.close()
             actuator.stop()
             running.stop()
+
+    def _in_charge(
+        self,
+        running: RunningApp,
+        spark: "SparkSession",
+        nodes: Nodes,
+        journal: JournalFile,
+        unfinished: Mapping[str, Command],
+    ) -> SparkActuator:
+        """Of the first replicas, and of checkpoints that a driver that died has left in the middle."""
+
+        def ended(record: Record) -> None:
+            self.kept.record(record)
+            journal.append(Reconfigured(record=record))
+
+        def stepped(name: str, event: Event, commands: Commands) -> None:
+            journal.append(Stepped(operator=name, event=event, commands=commands))
+
+        names = [kind.name for kind in self.settings.kinds]
+        actuator = SparkActuator(running, spark, nodes, names, ended=ended, stepped=stepped)
+        for name, did in actuator.go_on(unfinished).items():
+            text = f"'{name}' was being changed when an earlier run ended: {did}"
+            journal.append(Noted(at_s=time.time(), text=text))
+        actuator.adopt(
+            {
+                name: [nodes.acquire(name, names[0]) for _ in range(self._first_replicas(chain))]
+                for name, chain in running.chains.items()
+            }
+        )
+        return actuator
 
     def _foreseeing(self, monitor: Monitor) -> Monitor:
         forecast = wanted(self.settings.forecast, self.controller.operator_policy)
@@ -243,7 +298,7 @@ class LiveRun:
 
     def _is_calm(self) -> bool:
         """A spare that starts takes CPU from replicas: not while they are behind."""
-        response_s = response_of(self.intervals[-1]) if self.intervals else None
+        response_s = response_of(self.kept.latest[-1]) if self.kept.latest else None
         return response_s is not None and response_s <= self.objective_s / 2
 
     @staticmethod
@@ -265,7 +320,7 @@ class LiveRun:
         decide: Callable[[], None],
     ) -> None:
         """Of the time, of the input, or of somebody's patience."""
-        self.began_s = time.time()
+        self.kept.begin(time.time())
         deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
         next_s = self.began_s + self.controller.interval_s
         while not self.stopping.is_set():
@@ -315,18 +370,12 @@ class LiveRun:
             running.start_query(name)
 
     def _summary(self, seconds: float) -> Summary:
-        return summary(
+        return self.kept.tally.summary(
             application=self.app.name,
             policy=self.settings.label or self.controller.label,
             finished=not self.stopping.is_set(),
-            objective_s=self.objective_s,
-            intervals=self.intervals,
-            response_times=self.response_times,
-            unfinished=self.unfinished,
-            records=self.records,
-            node_types=self.controller.node_types,
-            began_s=self.began_s,
             seconds=seconds,
+            unfinished=self.unfinished,
             failures=[_failed_often(name, count, why) for name, (count, why) in self.failures.items()],
         )
 

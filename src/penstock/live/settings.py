@@ -21,7 +21,7 @@ from penstock.domain.infrastructure import NodeType
 from penstock.policy.application.tuned import naive
 from penstock.policy.registry import Level
 from penstock.runtimes.spark.cluster import NodeKind
-from penstock.runtimes.spark.session import OURS
+from penstock.runtimes.spark.session import GUARDED, OURS
 from penstock.runtimes.spark.topology import App
 
 STANDARD = NodeKind(name="standard")
@@ -74,10 +74,7 @@ class LiveSettings:
                 "Spark's own allocation: it knows no spares or node types, and nobody else changes anything"
             )
         for key in self.conf:
-            if not key.startswith("spark."):
-                raise InputError(f"setting '{key}': Spark's settings begin with 'spark.'")
-            if key.startswith(OURS):
-                raise InputError(f"setting '{key}': Penstock needs it as it is; leave it out")
+            _check_setting(key, embedded=self.master is None)
         if not self.kinds:
             raise InputError("no node types; at least one is needed")
 
@@ -85,6 +82,15 @@ class LiveSettings:
     def work(self) -> Path:
         """What is needed to resume after a crash; absolute, because workers run elsewhere."""
         return (self.out / "work").absolute()
+
+
+def _check_setting(key: str, *, embedded: bool) -> None:
+    if not key.startswith("spark."):
+        raise InputError(f"setting '{key}': Spark's settings begin with 'spark.'")
+    if key.startswith(OURS):
+        raise InputError(f"setting '{key}': Penstock needs it as it is; leave it out")
+    if embedded and key.startswith(GUARDED):
+        raise InputError(f"setting '{key}': it keeps others out of the embedded cluster; leave it out")
 
 
 def controller_for(

@@ -1,11 +1,12 @@
 """What came of several contenders under one load, and whether our default policy did as well as it should."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from penstock.live.judging import MOST_LATE_PCT, SELDOM_FULL_PCT
 from penstock.live.record import Interval, Summary, response_of
+from penstock.live.tally import replicas_of
 
 OURS = "adaptive"
 DYNAMIC_ALLOCATION = "dynamic-allocation"
@@ -144,13 +145,13 @@ class Comparison:
         )
 
 
-def moments_of(intervals: Sequence[Interval], began_s: float) -> tuple[Moment, ...]:
+def moments_of(intervals: Iterable[Interval], began_s: float) -> tuple[Moment, ...]:
     return tuple(
         Moment(
             at_s=interval.seen.at_s - began_s,
             rate=interval.seen.source_rate,
             response_time_s=response_of(interval),
-            replicas=interval.spares + sum(one.replicas.total for one in interval.seen.operators),
+            replicas=replicas_of(interval),
         )
         for interval in intervals
     )

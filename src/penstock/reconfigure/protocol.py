@@ -40,6 +40,7 @@ from penstock.reconfigure.words import (
     Granted,
     Growing,
     Job,
+    Kept,
     Left,
     Lost,
     NewReplica,
@@ -455,7 +456,7 @@ def _restated(state: Restating, event: Event) -> Step:
         case Stage.REPARTITIONING, Repartitioned():
             moved = replace(job, state_moved_bytes=event.state_moved_bytes)
             return _enter(fleet, moved, Stage.STARTING, at_s)
-        case Stage.STARTING, Running():
+        case (Stage.STARTING, Running()) | (Stage.RESTARTING, Running()) if _is_changed(state):
             if job.change.partitions is not None:
                 fleet = replace(fleet, partitions=job.change.partitions)
             job = replace(job, running_at_s=at_s)
@@ -464,6 +465,8 @@ def _restated(state: Restating, event: Event) -> Step:
             return _enter(fleet, job, Stage.RESTORING, at_s)
         case Stage.RESTORING, Restored():
             return _enter(fleet, job, Stage.RESTARTING, at_s)
+        case Stage.RESTORING, Kept():
+            return _enter(fleet, replace(job, kept=True), Stage.RESTARTING, at_s)
         case Stage.RESTARTING, Running():
             return _undo(fleet, replace(job, running_at_s=at_s, state_moved_bytes=None), at_s)
         case _, Failed() if event.command == _stage_command(state):
@@ -472,6 +475,11 @@ def _restated(state: Restating, event: Event) -> Step:
             return _stage_failed(state, "not done in time", at_s)
         case _:
             return state, ()
+
+
+def _is_changed(state: Restating) -> bool:
+    """Whether what starts has the state that was asked for."""
+    return state.stage is Stage.STARTING or state.job.kept
 
 
 def _stage_failed(state: Restating, reason: str, at_s: float) -> Step:

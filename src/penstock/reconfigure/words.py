@@ -180,6 +180,14 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The checkpoint is not put back, for the query has worked with it: what it took in and gave since would
+    be lost, or come twice."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
     """The query runs again."""
 
@@ -212,6 +220,7 @@ Event: TypeAlias = (
     | Copied
     | Repartitioned
     | Restored
+    | Kept
     | Running
     | Failed
     | Elapsed
@@ -269,7 +278,7 @@ class RepartitionState:
 
 @dataclass(frozen=True, slots=True)
 class RestoreCheckpoint:
-    """Put the copy in the place of the checkpoint, as often as it takes. -> Restored"""
+    """Put the copy in the place of the checkpoint, as often as it takes. -> Restored, or Kept"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +344,7 @@ class Job:
     stopped_at_s: float | None = None
     running_at_s: float | None = None
     state_moved_bytes: int | None = None
+    kept: bool = False  # on the way back: the checkpoint as it was changed
     gave_up: bool = False
     trouble: tuple[str, ...] = ()
 

@@ -14,7 +14,13 @@ from penstock.reports.live_summary import verdict
 def write_report(attached: Attached, out: Path) -> None:
     """As `penstock run` does."""
     spec, summary = attached.controller, attached.summary()
-    fixed = would_have_done(spec.application, attached.intervals, spec.node_types, attached.objective_s)
+    fixed = would_have_done(
+        spec.application,
+        attached.kept.latest,
+        spec.node_types,
+        attached.objective_s,
+        is_all=attached.kept.has_all,
+    )
     write_whole(out / "report.html", page_of(attached, summary, attached.name, fixed))
     told = {
         **summary.as_json(),

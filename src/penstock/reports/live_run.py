@@ -8,81 +8,66 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from penstock.live.fixed_replicas import Fixed
+from penstock.live.kept import Kept
 from penstock.live.record import Summary, row
 from penstock.reports.figures import COLOURS
 from penstock.reports.html import Page
-from penstock.reports.live_summary import FIXED_HEADER, Ran, beside, cells, verdict
+from penstock.reports.live_summary import FIXED_HEADER, Ran, beside, cells, latest, verdict
 
 Row = Mapping[str, Any]  # of one interval, as live.record makes it
 
 
-def live_page(
-    *,
-    title: str,
-    setting: str,
-    verdict: str,
-    figures: Sequence[tuple[str, str]],
-    fixed: tuple[Sequence[str], Sequence[Sequence[str]]],
-    rows: Sequence[Row],
-    objective_s: float,
-    changes: Sequence[Sequence[str]],
-) -> str:
-    page = Page(title, setting)
-    page.paragraph(verdict)
-    if rows:
+def page_of(live: Ran, summary: Summary, name: str, fixed: Mapping[str, Fixed]) -> str:
+    """The report of a run."""
+    kept, said = live.kept, verdict(summary, live.objective_s, fixed)
+    page = Page(
+        f"{name} under {summary.policy}",
+        f"On Spark, {summary.seconds:.0f} s; response time at most {live.objective_s:g} s.",
+    )
+    page.paragraph(said)
+    if kept.tally.intervals:
         page.heading("Load, response time and replicas")
-        page.plot(over_time(rows, objective_s))
+        if kept.course.is_thinned:
+            page.paragraph(
+                f"{len(kept.course):,} of {kept.course.seen:,} intervals: those in which a line is highest "
+                "or lowest for a while, and some between. All are in the folder metrics."
+            )
+        page.plot(over_time([row(one, kept.began_s) for one in kept.course], live.objective_s))
     page.heading("In figures")
-    page.table(("", ""), figures)
-    header, beside = fixed
-    if len(beside) > 1:
+    page.table(("", ""), cells(summary))
+    if fixed:
         page.heading("Beside a fixed number of replicas")
-        page.paragraph(
-            "What the replicas that the peak of this load needs, or its mean, would have done from beginning "
-            "to end: not measured, but worked out with the times that the micro-batches of this run took."
-        )
-        page.table(header, beside)
-    page.heading("Reconfigurations")
-    if changes:
-        header = ("operator", "granted (s)", "node ready", "first task", "ended", "downtime (s)", "outcome")
-        page.table(header, changes)
-    else:
-        page.paragraph("None.")
-    decided = [(f"{row['at_s']:.0f}", str(row["changed"])) for row in rows if row["changed"]]
-    if decided:
-        page.heading("Decisions that changed something")
-        page.table(("at (s)", "what and why"), decided, [("", "text") for _ in decided])
-    if rows:
-        every = in_a_row(rows)
-        page.folded("Every decision, and why", ("at (s)", "reasons"), every, [("", "text") for _ in every])
-    page.paragraph(verdict)
+        page.paragraph(_beside_note(fixed))
+        page.table(FIXED_HEADER, beside(summary, fixed))
+    _reconfigurations(page, kept)
+    _decisions(page, kept)
+    page.paragraph(said)
     return page.render()
 
 
-def in_a_row(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Reasons of all decisions; intervals one after the other that had the same are one line."""
-    lines: list[tuple[str, str]] = []
-    for reasons, group in groupby(rows, key=lambda row: str(row["reasons"])):
-        first, *later = [f"{row['at_s']:.0f}" for row in group]
-        lines.append((f"{first} to {later[-1]}" if later else first, reasons or "-"))
-    return lines
+def _beside_note(fixed: Mapping[str, Fixed]) -> str:
+    part_s = max((one.part_s for one in fixed.values() if one.part_s is not None), default=None)
+    time = "from beginning to end" if part_s is None else f"over {latest(part_s)} of this run"
+    return (
+        f"What the replicas that the peak of this load needs, or its mean, would have done {time}: not "
+        "measured, but worked out with the times that the micro-batches of this run took."
+        + ("" if part_s is None else " Peak and mean are of that time; the first line is of the whole run.")
+    )
 
 
-def page_of(live: Ran, summary: Summary, name: str, fixed: Mapping[str, Fixed]) -> str:
-    """The report of a run."""
-
+def _reconfigurations(page: Page, kept: Kept) -> None:
     def moment(at_s: float | None) -> str:
-        return "-" if at_s is None else f"{at_s - live.began_s:.1f}"
+        return "-" if at_s is None else f"{at_s - kept.began_s:.1f}"
 
-    return live_page(
-        title=f"{name} under {summary.policy}",
-        setting=f"On Spark, {summary.seconds:.0f} s; response time at most {live.objective_s:g} s.",
-        verdict=verdict(summary, live.objective_s, fixed),
-        figures=cells(summary),
-        fixed=(FIXED_HEADER, beside(summary, fixed)),
-        rows=[row(interval, live.began_s) for interval in live.intervals],
-        objective_s=live.objective_s,
-        changes=[
+    page.heading("Reconfigurations")
+    if not kept.records:
+        page.paragraph("None.")
+        return
+    _say_what_is_missing(page, kept.all_records - len(kept.records))
+    header = ("operator", "granted (s)", "node ready", "first task", "ended", "downtime (s)", "outcome")
+    page.table(
+        header,
+        [
             (
                 record.operator,
                 moment(record.granted_at_s),
@@ -92,9 +77,36 @@ def page_of(live: Ran, summary: Summary, name: str, fixed: Mapping[str, Fixed]) 
                 f"{record.downtime_s:.1f}",
                 record.outcome.value,
             )
-            for record in live.records
+            for record in kept.records
         ],
     )
+
+
+def _decisions(page: Page, kept: Kept) -> None:
+    decided = [row(one, kept.began_s) for one in kept.changing]
+    if decided:
+        page.heading("Decisions that changed something")
+        _say_what_is_missing(page, kept.all_changing - len(decided))
+        lines = [(f"{one['at_s']:.0f}", str(one["changed"])) for one in decided]
+        page.table(("at (s)", "what and why"), lines, [("", "text") for _ in lines])
+    if kept.latest:
+        every = in_a_row([row(one, kept.began_s) for one in kept.latest])
+        what = "Every decision" if kept.has_all else f"The latest {len(kept.latest):,} decisions"
+        page.folded(f"{what}, and why", ("at (s)", "reasons"), every, [("", "text") for _ in every])
+
+
+def _say_what_is_missing(page: Page, before: int) -> None:
+    if before:
+        page.paragraph(f"The latest; {before:,} more before them are in the journal.")
+
+
+def in_a_row(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Reasons of all decisions; intervals one after the other that had the same are one line."""
+    lines: list[tuple[str, str]] = []
+    for reasons, group in groupby(rows, key=lambda row: str(row["reasons"])):
+        first, *later = [f"{row['at_s']:.0f}" for row in group]
+        lines.append((f"{first} to {later[-1]}" if later else first, reasons or "-"))
+    return lines
 
 
 def over_time(rows: Sequence[Row], objective_s: float) -> go.Figure:

@@ -1,14 +1,14 @@
 """What came of a live run, in words and cells: for its page and for the screen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.live.judging import MOST_LATE_PCT, SELDOM_FULL_PCT
 
 if TYPE_CHECKING:  # the command line shows its help without them
     from penstock.live.fixed_replicas import Fixed
-    from penstock.live.record import Interval, Summary
-    from penstock.reconfigure.words import Record
+    from penstock.live.kept import Kept
+    from penstock.live.record import Summary
 
 FIXED_HEADER = ("", "violations", "p50", "p95", "replicas", "replica-seconds")
 
@@ -17,11 +17,7 @@ class Ran(Protocol):
     """A run as it is kept: of an application, or attached to a query."""
 
     @property
-    def intervals(self) -> "Sequence[Interval]": ...
-    @property
-    def records(self) -> "Sequence[Record]": ...
-    @property
-    def began_s(self) -> float: ...
+    def kept(self) -> "Kept": ...
     @property
     def objective_s(self) -> float: ...
 
@@ -38,8 +34,9 @@ def verdict(summary: "Summary", objective_s: float, fixed: "Mapping[str, Fixed]"
     peak = fixed.get("static peak")
     cost = ""
     if peak is not None and peak.replica_seconds > 0:
-        share = 100 * summary.replica_seconds / peak.replica_seconds
-        cost = f", at {share:.0f} % of the replica-seconds of static peak"
+        share = 100 * peak.run_replica_seconds / peak.replica_seconds
+        over = "" if peak.part_s is None else f" over {latest(peak.part_s)}"
+        cost = f", at {share:.0f} % of the replica-seconds of static peak{over}"
     begins = "Missed its objective: kept" if missed(summary) else "Kept"
     return (
         f"{begins} {100 - late:.0f} % of {which} inside {objective_s:g} s{cost}.{_full_host(summary)}{failed}"
@@ -82,7 +79,7 @@ def beside(summary: "Summary", fixed: "Mapping[str, Fixed]") -> list[tuple[str, 
     )
     others = [
         (
-            name,
+            name if one.part_s is None else f"{name}, {latest(one.part_s)}",
             _percent(one.violations_pct),
             _seconds(one.response_time_p50_s),
             _seconds(one.response_time_p95_s),
@@ -92,6 +89,11 @@ def beside(summary: "Summary", fixed: "Mapping[str, Fixed]") -> list[tuple[str, 
         for name, one in fixed.items()
     ]
     return [ours, *others]
+
+
+def latest(part_s: float) -> str:
+    """The part of a run that something is of, in words."""
+    return f"the last {part_s / 60:.0f} minutes" if part_s < 7200 else f"the last {part_s / 3600:.0f} hours"
 
 
 def _seconds(value: float | None) -> str:

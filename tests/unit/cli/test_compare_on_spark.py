@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from penstock.domain.deployment import Replicas
+from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.live.ownership import Ownership
 from penstock.live.record import Interval, Summary
 from penstock.live.run import LiveRun, RunError
 
@@ -27,8 +29,9 @@ _MADE_UP = {
 
 def made_up(live: LiveRun) -> Summary:
     """As `LiveRun.run`, in no time."""
-    live.settings.out.mkdir(parents=True)
-    live.began_s = 0.0
+    with pytest.raises(InputError, match="in use by another run"), Ownership(live.settings.out):
+        pytest.fail("another could have this folder")
+    live.kept.begin(0.0)
     response_s, replicas = _MADE_UP[live.settings.label]
     for number in range(_INTERVALS):
         at_s = 5.0 * (number + 1)
@@ -47,9 +50,9 @@ def made_up(live: LiveRun) -> Summary:
             at_s=at_s, response_time_s=response_s, operators=operators, source_rate=25.0
         )
         interval = Interval(seen=seen, reasons=(), changed=())
-        live.intervals.append(interval)
+        live.kept.interval(interval)
         live.on_interval(interval)
-    live.response_times = [(response_s, 1000)]
+    live.kept.left([(response_s, 1000)])
     return live._summary(150.0)
 
 

@@ -30,7 +30,7 @@ def with_signals(*numbers: int, response_s: float = 1.0) -> Callable[[LiveRun], 
     """As `LiveRun.run`: an interval, and then these signals."""
 
     def run(live: LiveRun) -> Summary:
-        live.began_s = 0.0
+        live.kept.begin(0.0)
         for sink in live.app.sinks.values():
             StreamLog(live.work / "streams" / sink).create()
         operators = tuple(
@@ -47,8 +47,8 @@ def with_signals(*numbers: int, response_s: float = 1.0) -> Callable[[LiveRun], 
         seen = ApplicationObservation(
             at_s=5.0, response_time_s=response_s, operators=operators, source_rate=25.0
         )
-        live.intervals.append(Interval(seen=seen, reasons=("steady",), changed=()))
-        live.on_interval(live.intervals[-1])
+        live.kept.interval(Interval(seen=seen, reasons=("steady",), changed=()))
+        live.on_interval(live.kept.latest[-1])
         for number in numbers:
             os.kill(os.getpid(), number)
         return live._summary(5.0)

@@ -34,7 +34,7 @@ from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
 from penstock.domain.observation import ApplicationObservation, NodeObservation, OperatorObservation
 from penstock.domain.request import Migrate, Refused, Request, ScaleIn, ScaleOut, Verdict
-from penstock.journal_file import JournalFile, read_journal
+from penstock.journal_file import JournalFile, entries_of, read_journal
 from penstock.reconfigure.method import Method
 from penstock.reconfigure.words import (
     AcquireNode,
@@ -235,6 +235,7 @@ RECORDED_EVENTS = (
     '{"kind":"Copied","at_s":1.0}',
     '{"kind":"Repartitioned","at_s":1.0,"state_moved_bytes":7}',
     '{"kind":"Restored","at_s":1.0}',
+    '{"kind":"Kept","at_s":1.0}',
     '{"kind":"Running","at_s":1.0}',
     '{"kind":"Failed","command":{"kind":"StopQuery"},"reason":"r","at_s":1.0}',
     '{"kind":"Elapsed","at_s":1.0}',
@@ -330,3 +331,20 @@ def test_a_journal_that_cannot_be_written_says_so_and_keeps_what_it_had(tmp_path
     with pytest.raises(OSError, match="journal /dev/full: cannot write: No space left"):
         full.append(ENTRIES[-1])
     full.close()
+
+
+def test_of_a_long_journal_only_what_is_asked_for_is_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with JournalFile(path) as journal:
+        for entry in ENTRIES:
+            journal.append(entry)
+    kinds = (Header, Noted)
+    assert read_journal(path, *kinds) == [one for one in ENTRIES if isinstance(one, kinds)]
+    assert entries_of(path, Noted) == [one for one in ENTRIES if isinstance(one, Noted)]
+    assert entries_of(tmp_path / "nowhere.jsonl", Noted) == []
+    lines = path.read_text()
+    path.write_text('{"kind":"Ticked","of":"another time"}\n' + lines)
+    assert len(read_journal(path, *kinds)) == sum(isinstance(one, kinds) for one in ENTRIES)
+    path.write_text('{"kind":"Noted","of":"another time"}\n' + lines)
+    with pytest.raises(InputError, match="line 1"):
+        read_journal(path, *kinds)

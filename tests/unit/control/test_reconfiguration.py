@@ -21,6 +21,7 @@ from penstock.reconfigure.words import (
     Failed,
     FirstTaskSeen,
     Granted,
+    Kept,
     Left,
     Limits,
     Lost,
@@ -232,6 +233,16 @@ def test_a_query_that_does_not_start_with_new_partitions_starts_with_the_old() -
     assert commands == [StopQuery()]  # it may be half started
     state, commands, _ = played(state, Stopped(at_s=51.0))
     assert commands == [RestoreCheckpoint()]
+
+
+def test_a_query_that_has_worked_with_its_new_state_is_not_put_back() -> None:
+    failed = Failed(command=StartQuery(), reason="late", at_s=50.0)
+    back = (failed, failed, Stopped(at_s=51.0), Kept(at_s=52.0))
+    state, commands, _ = played(PAUSED, *UP_TO_STOPPED, Copied(at_s=23.0), Repartitioned(at_s=25.0), *back)
+    assert commands == [StartQuery()]
+    state, _, (record,) = played(state, Running(at_s=55.0), FirstTaskSeen(replica="new", at_s=56.0))
+    assert (names(state), state.fleet.partitions) == (["a", "b", "new"], 8)
+    assert record.outcome is Ending.DONE
 
 
 def test_a_query_that_never_starts_again_is_left_to_a_person_with_the_reason() -> None:

@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from fake_checkpoints import Repartitioning, new_checkpoint, partitions_of
 from penstock.domain.deployment import Replicas
 from penstock.domain.objective import Objective
 from penstock.domain.request import ScaleIn, ScaleOut, Verdict
+from penstock.reconfigure.interrupted import interrupted
 from penstock.reconfigure.method import Method
-from penstock.reconfigure.words import Ending, Record
+from penstock.reconfigure.words import Commands, Ending, Event, Record
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.nodes import Node
+from penstock.runtimes.spark.stream_log import StreamLog
 from penstock.runtimes.spark.topology import App, Chain
 
 KIND = "standard"
@@ -51,6 +54,9 @@ class World:
 
     def checkpoint(self, chain: str) -> Path:
         return self.work / chain
+
+    def log(self, stream: str) -> StreamLog:
+        return StreamLog(self.work / "streams" / stream).create()
 
     def share_among(self, chain: str, replicas: int) -> None:
         self.parts = replicas
@@ -164,12 +170,12 @@ def test_a_slow_command_asked_for_again_goes_on_and_none_begins_before_it_ends(
 ) -> None:
     world, may_end = started.world, threading.Event()
 
-    def copied(_: Path, __: Path) -> None:
+    def copied(_: Path) -> None:
         world.done.append("copy")
         assert may_end.wait(5)
         world.done.append("copied")
 
-    monkeypatch.setattr("shutil.copytree", copied)
+    monkeypatch.setattr("penstock.runtimes.spark.checkpoints.copy", copied)
     started.grow_to(2)
     world.comes("count-2")
     started.poll_until(lambda: world.done == ["copy"])
@@ -188,11 +194,11 @@ def test_what_follows_a_slow_command_that_was_given_up_waits_for_its_end(
 ) -> None:
     world, may_end = started.world, threading.Event()
 
-    def copied(_: Path, __: Path) -> None:
+    def copied(_: Path) -> None:
         assert may_end.wait(5)
         world.done.append("copied")
 
-    monkeypatch.setattr("shutil.copytree", copied)
+    monkeypatch.setattr("penstock.runtimes.spark.checkpoints.copy", copied)
     started.grow_to(2)
     world.comes("count-2")
     started.poll_until(lambda: not world.queries)
@@ -204,3 +210,78 @@ def test_what_follows_a_slow_command_that_was_given_up_waits_for_its_end(
     may_end.set()
     started.poll_until(lambda: "start" in world.done)
     assert world.done == ["copied", "start"]
+
+
+class Killed(BaseException):
+    """The driver dies here."""
+
+
+@dataclass
+class Driver:
+    """One life of a driver, which writes its steps down, and dies after so many."""
+
+    world: World
+    steps: list[tuple[str, Event, Commands]]
+    lives_for: int
+    ended: list[Record] = field(default_factory=list)
+
+    def actuator(self) -> SparkActuator:
+        world: Any = self.world
+        session: Any = SimpleNamespace(_streamingCheckpointManager=world)
+        return SparkActuator(
+            world, session, world, [KIND], ended=self.ended.append, stepped=self._written_down
+        )
+
+    def _written_down(self, name: str, event: Event, commands: Commands) -> None:
+        if self.lives_for == 0:
+            raise Killed
+        self.lives_for -= 1
+        self.steps.append((name, event, commands))
+
+    def changes(self, replicas: int) -> None:
+        """As far as it comes."""
+        actuator = self.actuator()
+        try:
+            actuator.adopt({CHAIN: [self.world.acquire(CHAIN, KIND)]})
+            self.world.comes("count-1")
+            request = ScaleOut(operator=CHAIN, target=Replicas((replicas,)), nodes=(), score=1.0, reason="")
+            actuator.apply(Verdict((request,)))
+            deadline_s = time.monotonic() + 5
+            while not self.ended:
+                assert time.monotonic() < deadline_s, "it did not happen"
+                for node in self.world.there:
+                    self.world.comes(node)
+                    if "start" in self.world.done:
+                        self.world.working.add(node)
+                actuator.poll()
+                time.sleep(0.002)
+        finally:
+            actuator.stop()
+
+
+def test_a_driver_that_dies_at_any_step_of_a_change_leaves_what_the_next_goes_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, after = [], 0
+    while True:
+        world = World(tmp_path / str(after), chains(Method.PAUSE_AND_RESUME))
+        monkeypatch.setattr(SparkActuator, "_now", lambda _: 0.0)
+        checkpoint, spark = new_checkpoint(world.checkpoint(CHAIN), partitions=5), Repartitioning()
+        monkeypatch.setattr(world, "repartition", spark)
+        driver = Driver(world, [], lives_for=after)
+        try:
+            driver.changes(2)
+        except Killed:
+            pass
+        else:
+            break
+        next_one = Driver(world, driver.steps, lives_for=100).actuator()
+        next_one.go_on(interrupted(driver.steps))
+        next_one.adopt({CHAIN: []})
+        next_one.stop()
+        left.append(partitions_of(checkpoint))
+        assert next_one._hands[CHAIN].state.fleet.partitions == left[-1]
+        after += 1
+    assert [record.outcome for record in driver.ended] == [Ending.DONE]
+    # granted, node ready, stopped, copied | repartitioned, runs, works: then nothing more is begun
+    assert left == [5, 5, 5, 5, 2, 2, 2]

@@ -147,3 +147,14 @@ def test_without_proc_nothing_is_known_and_the_columns_keep_their_types(
     (report,) = exit_tap(str(tmp_path))(iter(()))
     kinds = {"string": "string", "int64": "long", "double": "double"}
     assert ", ".join(f"{one.name} {kinds[str(one.type)]}" for one in report.schema) == REPORT_SCHEMA
+
+
+def test_executors_and_hosts_that_went_long_ago_are_forgotten() -> None:
+    loads, use = HostLoads(), CpuUse()
+    for number in range(3_000):
+        ended = [task(f"{number}", read(f"h{number}", 100, 1000, 1.0)), task("long", read("a", 0, number))]
+        loads.over(ended, read("driver", 0, 0), ["long"])
+        use.over([], ended)
+    for known in (loads._host_of, loads._hosts, use._so_far_s):
+        assert len(known) == 1_000
+    assert loads.over([task("long", read("a", 100, 4000))], read("driver", 0, 0), ["long"]) is not None

@@ -1,6 +1,7 @@
 """How the operators of a chain become one query, and what its micro-batches take, without Spark."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType, TimestampType
 
+from fake_checkpoints import QUERY, begin, commit, new_checkpoint
+from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.log_source import Intake, LogReader, Slices, intake_in
+from penstock.runtimes.spark.offsets import taken
 from penstock.runtimes.spark.running import MONITOR, WRITER, RunningApp, busiest_s
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
 from penstock.runtimes.spark.taps import TaskReport
@@ -112,6 +116,19 @@ def reader(tmp_path: Path, intake: Intake) -> LogReader:
 def test_a_micro_batch_takes_what_it_may(tmp_path: Path, intake: Intake, end: int) -> None:
     nothing: Any = None
     assert reader(tmp_path, intake).latestOffset({"batch": 1}, nothing)["batch"] == end
+
+
+@pytest.mark.parametrize(("intake", "end"), [(Intake(), 3), (Intake(parts=2), 6), (Intake(each=10**6), 3)])
+def test_however_much_waits_a_task_gets_so_much_and_no_more(tmp_path: Path, intake: Intake, end: int) -> None:
+    """Batches of 20,000 tuples, and no limit was found yet, or a loose one: 50,000 fit an executor."""
+    log = StreamLog(tmp_path / "stream").create()
+    nothing: Any = None
+    for epoch in range(9):
+        log.publish(epoch=epoch, files=[LogFile(name="f", tuples=20_000)], published_at_s=0.0, origins=())
+    file = tmp_path / "intake.json"
+    file.write_text(json.dumps(asdict(intake)))
+    one = LogReader(log, consumer="me", intake=file, chunk=1000, schema=StructType())
+    assert one.latestOffset({"batch": 1}, nothing)["batch"] == end
 
 
 def test_tuples_are_read_as_the_very_types_spark_wants(tmp_path: Path) -> None:
@@ -232,3 +249,73 @@ def test_what_an_earlier_version_wrote_is_read(tmp_path: Path) -> None:
     file = tmp_path / "first.json"
     file.write_text('{"parts": 3, "each": null, "held": false, "trial": false}')
     assert intake_in(file) == Intake(parts=3)
+
+
+def counting(tmp_path: Path) -> RunningApp:
+    app = App("one", objective=Objective(response_time_s=5))
+    app.sink("sink", app.operator("count", lambda frame: frame, app.source("source", schema="x long")))
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+    return RunningApp(app, spark, tmp_path)
+
+
+def having_counted(tmp_path: Path) -> RunningApp:
+    """Its query took two batches of the source and published one."""
+    running = counting(tmp_path)
+    for epoch in range(2):
+        running.log("source").publish(epoch=epoch, files=[], published_at_s=0.0, origins=())
+    checkpoint = new_checkpoint(running.checkpoint("count"))
+    begin(checkpoint, 1, 4, 2, stream="source")
+    commit(checkpoint, 1)
+    running.log("count").publish(
+        epoch=1, files=[], published_at_s=0.0, origins=(), taken=taken(checkpoint, 1)
+    )
+    running.log("source").passed("count", 2)
+    return running
+
+
+def test_a_query_is_not_started_beside_logs_that_are_not_its_own(tmp_path: Path) -> None:
+    """What came of it would be dropped, or counted twice."""
+    running = having_counted(tmp_path)
+    running._check_continues("count", ("source",), "count")
+    metadata = running.checkpoint("count") / "metadata"
+    metadata.write_text('{"id": "another"}')
+    with pytest.raises(InputError, match=r"query 'count': .* is not the one that .*/count was written with"):
+        running._check_continues("count", ("source",), "count")
+    metadata.write_text(json.dumps({"id": QUERY}))
+    shutil.rmtree(running.log("source").root / "batches")
+    with pytest.raises(InputError, match="has taken more of stream 'source' than there is"):
+        counting(tmp_path)._check_continues("count", ("source",), "count")
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_a_query_whose_checkpoint_is_gone_is_not_started_as_if_it_were_new(
+    tmp_path: Path, published: bool
+) -> None:
+    running = having_counted(tmp_path)
+    shutil.rmtree(running.checkpoint("count"))
+    if not published:  # it has taken tuples, and nothing came of them
+        shutil.rmtree(running.log("count").root / "batches")
+    with pytest.raises(InputError, match=r"it has worked before, but .*/checkpoints/count is gone; put back"):
+        counting(tmp_path)._check_continues("count", ("source",), "count")
+
+
+def test_an_end_waits_for_windows_that_a_micro_batch_without_data_closes(tmp_path: Path) -> None:
+    running = having_counted(tmp_path)
+    log, checkpoint = running.log("source"), running.checkpoint("count")
+    assert not running.done()
+    log.publish(epoch=2, files=[], published_at_s=0.0, origins=(), final=True)
+    begin(checkpoint, 2, 4, 3, stream="source")
+
+    def ends(epoch: int) -> None:
+        running.log("count").publish(
+            epoch=epoch, files=[], published_at_s=0.0, origins=(), final=True, taken=taken(checkpoint, epoch)
+        )
+
+    ends(2)
+    assert not running.done()  # published, and not committed
+    commit(checkpoint, 2, watermark=1000)
+    assert not running.done()  # time has moved on
+    begin(checkpoint, 3, 4, 3, stream="source", watermark=1000)
+    ends(3)
+    commit(checkpoint, 3, watermark=1000)
+    assert running.done()

@@ -1,18 +1,24 @@
 """Streams between operators: whole batches, in order, each once, and gone when nobody needs them."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from penstock.domain.errors import InputError
+from penstock.runtimes.spark.offsets import Taken
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
+from penstock.runtimes.spark.taps import exit_tap
 
 
 def log(tmp_path: Path, *consumers: str) -> StreamLog:
     return StreamLog(tmp_path / "stream").create(consumers)
 
 
-def publish(stream: StreamLog, epoch: int, *, tuples: int = 3, final: bool = False) -> str:
+def publish(
+    stream: StreamLog, epoch: int, *, tuples: int = 3, final: bool = False, taken: Taken | None = None
+) -> str:
     name = f"{epoch}.parquet"
     stream.data_file(name).write_text("rows")
     stream.publish(
@@ -21,6 +27,7 @@ def publish(stream: StreamLog, epoch: int, *, tuples: int = 3, final: bool = Fal
         published_at_s=100.0 + epoch,
         origins=((90.0, tuples),),
         final=final,
+        taken=taken,
     )
     return name
 
@@ -117,3 +124,112 @@ def test_a_batch_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "stream" / "batches" / "000000000.json").write_text("{half")
     with pytest.raises(InputError, match=r"000000000\.json: cannot read batch 0"):
         stream.batch(0)
+
+
+def test_an_epoch_is_known_by_the_query_and_the_offsets_it_came_from(tmp_path: Path) -> None:
+    stream, mine = log(tmp_path), Taken("a", 4, '{"batch": 9}')
+    publish(stream, 4, taken=mine)
+    assert stream.has(4, mine)
+    assert not stream.has(5, Taken("a", 5, '{"batch": 12}'))
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        Taken("b", 0, '{"batch": 1}'),  # another query: its checkpoint was deleted, and it begins afresh
+        Taken("a", 3, '{"batch": 8}'),  # the checkpoint of some time ago
+        Taken("a", 4, '{"batch": 10}'),  # and one that has gone on from there otherwise
+    ],
+)
+def test_what_comes_from_a_stale_checkpoint_is_an_error_and_never_dropped(
+    tmp_path: Path, stale: Taken
+) -> None:
+    stream = log(tmp_path)
+    publish(stream, 4, taken=Taken("a", 4, '{"batch": 9}'))
+    with pytest.raises(InputError, match=r"micro-batch \d comes from a checkpoint that is older"):
+        publish(stream, stale.epoch, taken=stale)
+    assert stream.end() == 1
+
+
+def test_a_log_of_an_earlier_version_is_gone_on_with(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    publish(stream, 4)
+    assert stream.has(4, Taken("a", 4, "x"))
+    publish(stream, 5, taken=Taken("a", 5, "y"))
+    assert stream.batch(1).query == "a"
+
+
+def test_the_end_of_a_long_log_is_found_without_listing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = log(tmp_path)
+    publish(stream, 0)
+
+    def listed(path: Path, pattern: str) -> None:
+        raise AssertionError(f"{path} was listed")
+
+    monkeypatch.setattr(Path, "glob", listed)
+    for epoch in range(1, 50):
+        publish(stream, epoch)
+    last = stream.last()
+    assert last is not None
+    assert last.epoch == 49
+
+
+def test_the_end_is_found_where_much_came_and_went_since_it_was_looked_for(tmp_path: Path) -> None:
+    writer = log(tmp_path, "reader")
+    publish(writer, 0)
+    reader = StreamLog(writer.root)
+    assert reader.last() == writer.last()
+    for epoch in range(1, 9):
+        publish(writer, epoch)
+    writer.passed("reader", 9)
+    writer.clean()
+    assert reader.last() == writer.last() == writer.batch(8)
+
+
+def test_files_are_on_disk_before_their_batch_is_and_the_batch_before_it_is_called_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, done = log(tmp_path), list[str]()
+    fsync, replace = os.fsync, os.replace
+
+    def synced(file: int) -> None:
+        done.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+        fsync(file)
+
+    def replaced(origin: Path, target: Path) -> None:
+        done.append("renamed")
+        replace(origin, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    publish(stream, 0)
+    names, manifest, renamed, listed = done
+    assert (names, renamed, listed) == ("data", "renamed", "batches")
+    assert manifest.startswith(".000000000.json")
+
+
+def test_what_a_task_has_written_is_on_disk_before_anybody_hears_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow
+
+    synced = list[str]()
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.readlink(f"/proc/self/fd/{file}")))
+    tuples = pyarrow.RecordBatch.from_pydict({"id": [1, 2]})
+    (report,) = exit_tap(str(tmp_path))(iter([tuples]))
+    assert synced == [str(tmp_path / report.to_pylist()[0]["file"])]
+
+
+def test_files_of_failed_tasks_are_swept_and_no_others(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    named = publish(stream, 0)
+    for name in ("failed.parquet", "being-written.parquet"):
+        stream.data_file(name).write_text("rows")
+    long_ago_s = time.time() - 7200
+    os.utime(stream.data_file("failed.parquet"), (long_ago_s, long_ago_s))
+    assert stream.sweep(older_than_s=3600) == 1
+    assert {path.name for path in (stream.root / "data").iterdir()} == {named, "being-written.parquet"}
+    assert stream.sweep() == 1  # where nobody writes any more
+    assert [path.name for path in (stream.root / "data").iterdir()] == [named]

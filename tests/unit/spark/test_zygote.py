@@ -49,6 +49,11 @@ def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         process.wait()
 
 
+def test_nobody_else_can_have_it_fork(zygote: Path) -> None:
+    """Who may not write to a socket may not connect."""
+    assert zygote.stat().st_mode & 0o077 == 0
+
+
 def ask(place: Path, word: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-c", _ASKS, os.path.relpath(place, folder)],

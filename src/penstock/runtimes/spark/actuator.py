@@ -6,11 +6,10 @@ its state) goes to a thread, one at a time per chain, and comes back as an event
 """
 
 import queue
-import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from penstock.reconfigure.words import (
     AcquireNode,
     CancelAcquire,
     Command,
+    Commands,
     Copied,
     CopyCheckpoint,
     Decommission,
@@ -32,6 +32,7 @@ from penstock.reconfigure.words import (
     Failed,
     FirstTaskSeen,
     Granted,
+    Kept,
     Left,
     Lost,
     NodeReady,
@@ -53,14 +54,19 @@ from penstock.reconfigure.words import (
     StopQuery,
     Stranded,
 )
+from penstock.runtimes.spark import checkpoints
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.nodes import Node, Nodes
+from penstock.runtimes.spark.offsets import progress
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.running import RunningApp
+from penstock.runtimes.spark.stream_log import StreamLog
+from penstock.runtimes.spark.topology import Chain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_LOOK_S = 0.5
 _REST_S = 45.0  # within the protocol's own deadline for stopping
 
 
@@ -94,9 +100,11 @@ class SparkActuator:
         node_types: Sequence[str],
         *,
         ended: Callable[[Record], None] = lambda record: None,
+        stepped: Callable[[str, Event, Commands], None] = lambda name, event, commands: None,
     ) -> None:
+        """`stepped` hears of every step of a change before anything is done about it."""
         self._running, self._spark, self._nodes = running, spark, nodes
-        self._kinds, self._ended = list(node_types), ended
+        self._kinds, self._ended, self._stepped = list(node_types), ended, stepped
         self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
         self._tried: queue.Queue[tuple[str, set[str]]] = queue.Queue()  # chain, replicas that had a trial
         self._releasing = ThreadPoolExecutor(
@@ -108,7 +116,7 @@ class SparkActuator:
         """Take charge of the replicas an application starts with."""
         for name, chain in self._running.chains.items():
             replicas = tuple(self._replica(node) for node in nodes[name])
-            partitions = state_partitions(chain.max_replicas) if chain.stateful else None
+            partitions = self._partitions(name, chain) if chain.stateful else None
             # Every session of ours keeps state with RocksDB, the provider that can.
             setup = Setup(operator=name, method=chain.protocol, can_repartition=chain.stateful)
             self._hands[name] = _Hands(
@@ -117,6 +125,27 @@ class SparkActuator:
                 warm={node.name for node in nodes[name]},
             )
             self._share(name, self._hands[name])
+
+    def go_on(self, interrupted: Mapping[str, Command]) -> dict[str, str]:
+        """Before `adopt`, and before the queries start: finish what an earlier driver had begun with their
+        checkpoints, and say what was done."""
+        done: dict[str, str] = {}
+        for name, command in interrupted.items():
+            if name in self._running.chains:
+                checkpoint, log = self._running.checkpoint(name), self._output(name)
+                with ThreadPoolExecutor(max_workers=1, thread_name_prefix="going-on") as threads:
+                    work = threads.submit(checkpoints.go_on, command, checkpoint, log, self._repartition)
+                    while not wait([work], timeout=_LOOK_S).done:
+                        self._nodes.executors()  # Spark needs one for what no operator owns
+                if (did := work.result()) is not None:
+                    done[name] = did
+        return done
+
+    def _partitions(self, name: str, chain: Chain) -> int:
+        """Of its state, as a change may have left it; before its first micro-batch, as it will have."""
+        known = progress(self._running.checkpoint(name))
+        in_checkpoint = None if known is None else known.partitions
+        return state_partitions(chain.max_replicas) if in_checkpoint is None else in_checkpoint
 
     def apply(self, verdict: Verdict) -> None:
         for request in verdict.granted:
@@ -227,7 +256,11 @@ class SparkActuator:
 
     def _happened(self, name: str, event: Event) -> None:
         hands = self._hands[name]
-        hands.state, commands = step(hands.state, event)
+        before = hands.state
+        after, commands = step(before, event)
+        if commands or after != before:
+            self._stepped(name, event, commands)
+        hands.state = after
         for command in commands:
             self._do(name, hands, command)
 
@@ -307,24 +340,19 @@ class SparkActuator:
 
     def _carried_out(self, name: str, command: Command) -> Event:
         checkpoint = self._running.checkpoint(name)
-        copy = checkpoint.with_name(f"{checkpoint.name}.copy")
         match command:
             case StopQuery():
                 self._running.rest_chain(name, within_s=_REST_S)
                 return Stopped(at_s=self._now())
             case CopyCheckpoint():
-                shutil.rmtree(copy, ignore_errors=True)
-                shutil.copytree(checkpoint, copy)
+                checkpoints.copy(checkpoint)
                 return Copied(at_s=self._now())
             case RepartitionState():
-                manager: Any = self._spark._streamingCheckpointManager
-                manager.repartition(str(checkpoint), command.partitions)
-                moved = sum(f.stat().st_size for f in (checkpoint / "state").rglob("*") if f.is_file())
+                moved = checkpoints.repartition(checkpoint, command.partitions, self._repartition)
                 return Repartitioned(at_s=self._now(), state_moved_bytes=moved)
             case RestoreCheckpoint():
-                shutil.rmtree(checkpoint, ignore_errors=True)
-                shutil.copytree(copy, checkpoint)
-                return Restored(at_s=self._now())
+                restored = checkpoints.restore(checkpoint, self._output(name))
+                return Restored(at_s=self._now()) if restored else Kept(at_s=self._now())
             case StartQuery():
                 if name in self._running.queries:
                     self._running.let_go(name)
@@ -333,6 +361,13 @@ class SparkActuator:
                 return Running(at_s=self._now())
             case _:
                 raise TypeError(f"{command}: not a slow command")
+
+    def _repartition(self, checkpoint: str, partitions: int) -> None:
+        manager: Any = self._spark._streamingCheckpointManager
+        manager.repartition(checkpoint, partitions)
+
+    def _output(self, name: str) -> StreamLog:
+        return self._running.log(self._running.chains[name].output)
 
     def _replica(self, node: Node) -> Replica:
         return Replica(name=node.name, node_type=self._kinds.index(node.kind))

@@ -88,7 +88,11 @@ def _write(work: Path, file: Path) -> None:
 
     with LocalCluster(work / "cluster") as cluster:
         spark = session(
-            "classes", cluster.master_url, work=work, executor_options=f"-XX:ArchiveClassesAtExit={file}"
+            "classes",
+            cluster.master_url,
+            work=work,
+            executor_options=f"-XX:ArchiveClassesAtExit={file}",
+            private=cluster.private,
         )
         allocation, of_chain = Allocation(spark), profile()
         number = allocation.add(of_chain)

@@ -6,10 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,14 @@ from penstock.domain.errors import InputError
 from penstock.java import command, environment
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.daemon import DAEMON, ZYGOTE
+from penstock.runtimes.spark.private import (
+    Private,
+    folder_of_process,
+    java_options,
+    new_private,
+    temporary_folder,
+    write_properties,
+)
 from penstock.runtimes.spark.restarts import Restarts
 
 LOOPBACK = "127.0.0.1"
@@ -30,12 +38,19 @@ _REGISTERED = "Successfully registered with master"
 _MASTER_ANSWERS_S = 5.0
 _SHARED = "worker"  # for all executors, or for those of stages no operator owns
 _PYTHON = "python"
-_LONGEST_TEMPORARY = 80  # characters: the path of a socket has 107 at most
-# When we end, however we end, it removes a folder and kills its process group, itself included.
+_ALIVE = b"alive"
+# When we end, however we end, it kills the others of its process group, removes folders, and ends. The
+# first folder is the cluster's; the second one is needed as long as we live, so a word says that we do.
 _WARDEN = """
 import os, shutil, sys
-sys.stdin.buffer.read()
-shutil.rmtree(sys.argv[1], ignore_errors=True)
+from contextlib import suppress
+alive = sys.stdin.buffer.read()
+for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+    with suppress(OSError):
+        if number != os.getpid() and os.getpgid(number) == os.getpgid(0):
+            os.kill(number, 9)
+for folder in sys.argv[1:2] if alive else sys.argv[1:]:
+    shutil.rmtree(folder, ignore_errors=True)
 os.killpg(0, 9)
 """
 _MB = 1024
@@ -82,7 +97,7 @@ class LocalCluster:
 
     With `master`, the URL of one that runs already, there is no master of our own, and no worker
     but tagged ones. `tagged` says that every executor gets a worker that carries its tag; else one
-    worker has room for all.
+    worker has room for all. Only who has its secret takes part in one that is `guarded`.
     Every process belongs to one process group with a warden in it that reads a pipe from us:
     when we end, however we end, the pipe closes and the warden kills the group.
     """
@@ -93,11 +108,13 @@ class LocalCluster:
     port: int = 0  # of a master of our own; 0: any that is free
     master: str | None = None
     start_timeout_s: float = 60.0
+    guarded: bool = True  # where the master is our own
     _processes: dict[str, _Process] = field(default_factory=dict)
     _warden: "subprocess.Popen[bytes] | None" = None
     _web_port: int = 0
     _started: int = 0
-    _sockets: Path = Path()
+    _private: Private | None = None
+    _folder: Path = Path()
     _zygote_variables: Mapping[str, str] = field(default_factory=dict)
     _restarts: Restarts = field(default_factory=Restarts)
 
@@ -109,17 +126,19 @@ class LocalCluster:
         master = command(_MASTER)  # names a missing Java before anything runs
         if self.master is None:
             self.port, self._web_port = _free_port(self.port), _free_port(0)
-        usual = len(tempfile.gettempdir()) <= _LONGEST_TEMPORARY
-        self._sockets = Path(tempfile.mkdtemp(prefix="penstock-", dir=None if usual else "/tmp"))
+        self._private = new_private() if self.guarded and self.master is None else None
+        self._folder = temporary_folder() if self._private is None else self._private.folder
         self._warden = subprocess.Popen(
-            [sys.executable, "-c", _WARDEN, str(self._sockets)],
+            [sys.executable, "-c", _WARDEN, str(self._folder), str(folder_of_process())],
             stdin=subprocess.PIPE,
             process_group=0,
         )
         try:
             if self.master is None:
                 where = ("--host", LOOPBACK, "--port", str(self.port), "--webui-port", str(self._web_port))
-                self._launch("master", (*master, *where), {"SPARK_LOCAL_IP": LOOPBACK})
+                told = ("--properties-file", str(write_properties(self._folder / "master.conf", self._known)))
+                words = (*self._java(master), *where, *told)
+                self._launch("master", words, {"SPARK_LOCAL_IP": LOOPBACK})
                 self._wait("the master", lambda: self.state() is not None)
             if self.tagged or self.master is None:
                 self._start_shared()
@@ -135,6 +154,19 @@ class LocalCluster:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @property
+    def private(self) -> Private | None:
+        """What a driver needs to take part; None where everybody may."""
+        return self._private
+
+    @property
+    def _known(self) -> dict[str, str]:
+        return {} if self._private is None else self._private.settings
+
+    def _java(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        java, *others = words
+        return (java, *java_options(self._folder), *others)
 
     @property
     def master_url(self) -> str:
@@ -161,11 +193,11 @@ class LocalCluster:
         options = (
             *("--host", host, "--port", "0", "--webui-port", "0"),
             *("--cores", str(cores), "--memory", f"{memory_mb}m"),
-            *("--work-dir", str(home), "--properties-file", str(_worker_properties(home, tag))),
+            *("--work-dir", str(home), "--properties-file", str(self._worker_properties(name, tag))),
         )
         self._launch(
             name,
-            (*command(_WORKER), *options, self.master_url),
+            (*self._java(command(_WORKER)), *options, self.master_url),
             {"SPARK_LOCAL_IP": host, SPEED_VARIABLE: str(speedup)},
             host=host,
         )
@@ -175,7 +207,7 @@ class LocalCluster:
 
         Executors that come before it listens, or while it is gone, load everything themselves.
         """
-        place = self._sockets / _PYTHON
+        place = self._folder / _PYTHON
         place.unlink(missing_ok=True)
         self._zygote_variables = dict(variables)
         as_spark_has_it = {
@@ -237,9 +269,30 @@ class LocalCluster:
             _end(process.handle)
         self._processes.clear()
         if self._warden is not None and self._warden.stdin is not None:
-            self._warden.stdin.close()  # whatever is left in the group, executors for instance, ends now
+            with suppress(BrokenPipeError):  # somebody has killed it
+                self._warden.stdin.write(_ALIVE)
+                self._warden.stdin.close()  # whatever is left in the group, executors for instance, ends now
             self._warden.wait()
             self._warden = None
+
+    def _worker_properties(self, name: str, tag: str) -> Path:
+        """One executor of this operator, and of no other, fits on the worker; any on one without a tag.
+
+        Not in the run folder, where somebody else may have written before: it names what is executed.
+        """
+        settings = {
+            **self._known,
+            "spark.decommission.enabled": "true",
+            "spark.worker.cleanup.enabled": "true",
+            "spark.local.dir": str(self._folder),
+        }
+        if tag:
+            discovery = self._folder / f"{name}.sh"
+            discovery.write_text(f"""#!/bin/sh\necho '{{"name": "{tag}", "addresses": ["0"]}}'\n""")
+            discovery.chmod(0o700)
+            settings[f"spark.worker.resource.{tag}.amount"] = "1"
+            settings[f"spark.worker.resource.{tag}.discoveryScript"] = str(discovery)
+        return write_properties(self._folder / f"{name}.conf", settings)
 
     def _start_shared(self) -> None:
         """What a worker offers is what it says; the machine under it is that of all."""
@@ -321,23 +374,6 @@ def _free_port(wanted: int) -> int:
         except OSError as problem:
             raise InputError(f"port {wanted} on {LOOPBACK}: {problem.strerror}; choose another") from problem
         return int(probe.getsockname()[1])
-
-
-def _worker_properties(home: Path, tag: str) -> Path:
-    """One executor of this operator, and of no other, fits on the worker; any on one without a tag."""
-    properties = home / "worker.conf"
-    always = "spark.decommission.enabled true\nspark.worker.cleanup.enabled true\n"
-    if not tag:
-        properties.write_text(always)
-        return properties
-    discovery = home / "discover.sh"
-    discovery.write_text(f"""#!/bin/sh\necho '{{"name": "{tag}", "addresses": ["0"]}}'\n""")
-    discovery.chmod(0o755)
-    properties.write_text(
-        f"spark.worker.resource.{tag}.amount 1\n"
-        f"spark.worker.resource.{tag}.discoveryScript {discovery}\n" + always
-    )
-    return properties
 
 
 def _end(handle: "subprocess.Popen[bytes]") -> None:

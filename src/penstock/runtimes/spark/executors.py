@@ -1,10 +1,13 @@
 """The executors Spark has now, and how busy each has been."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+V = TypeVar("V")
+_MOST_KNOWN = 1_000  # executors; far fewer are there at the same time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +19,12 @@ class Executor:
     profile: int  # the number of its resource profile
     busy_s: float  # in tasks that ended, since it started
     tasks: int  # that ended
+
+
+def forget_oldest(known: dict[str, V], most: int = _MOST_KNOWN) -> None:
+    """Of what is known by executor, or by host: they come and go for as long as a run lasts."""
+    for name in list(known)[:-most]:
+        del known[name]
 
 
 def executors(spark: "SparkSession") -> dict[str, Executor]:

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from penstock.files import put_on_disk
 from penstock.runtimes.spark.stream_log import LogFile, Origins, StreamLog
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Feed:
 
     def __init__(self, log: StreamLog) -> None:
         self._log = log
+        log.sweep()
         last = log.last()
         self.position = 0 if last is None else last.epoch
         self.ended = last is not None and last.final
@@ -48,6 +50,7 @@ class Feed:
         if table.num_rows:
             name = f"{uuid.uuid4().hex}.parquet"
             parquet.write_table(table, self._log.data_file(name))
+            put_on_disk(self._log.data_file(name))
             files.append(LogFile(name=name, tuples=table.num_rows))
         # An empty end still has to be told from the batch before it.
         self.position += max(table.num_rows, 1)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.runtimes.spark.executors import forget_oldest
+
 if TYPE_CHECKING:
     from pyarrow import Array
 
@@ -128,6 +130,7 @@ class HostLoads:
             reading = task.at_end
             self._host_of[task.executor] = reading.host
             latest[reading.host] = max(reading, latest.get(reading.host, reading), key=_age)
+        forget_oldest(self._host_of)
         ours = {self._host_of[one] for one in executors if one in self._host_of}
         shares = {host: self._share(reading) for host, reading in latest.items()}
         return {host: share for host, share in shares.items() if share is not None and host in ours} or None
@@ -138,6 +141,7 @@ class HostLoads:
         share = None if before is None else busy_share(before, reading)
         if share is not None or before is None or _age(reading) < _age(before):  # the host started anew
             self._hosts[reading.host] = reading
+            forget_oldest(self._hosts)
         return share
 
 
@@ -168,4 +172,5 @@ class CpuUse:
         cpu_s = sum(read[one] - self._so_far_s[one] for one in known)
         busy_s = sum(worked[one] for one in known)
         self._so_far_s.update(read)
+        forget_oldest(self._so_far_s)
         return cpu_s / busy_s if busy_s > 0 else None

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FORMAT = "penstock-log"
-_MOST_BATCHES = 1000  # in one micro-batch: after a long stop it catches up in steps
+# Of one micro-batch: after a long stop it catches up in steps, and an executor's memory is no matter of luck.
+_MOST_BATCHES = 1000
+_MOST_TUPLES = 50_000  # for each task
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,9 @@ class LogReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: "ReadLimit") -> dict[str, Any]:
         begin, intake = int(start["batch"]), intake_in(self._intake)
         end = begin if intake.held else min(self._log.end(begin), begin + _MOST_BATCHES)
-        if intake.each is not None and end > begin:
-            end = self._log.end_of(begin, end, tuples=intake.each * intake.parts)
+        if end > begin:
+            each = _MOST_TUPLES if intake.each is None else min(intake.each, _MOST_TUPLES)
+            end = self._log.end_of(begin, end, tuples=each * intake.parts)
         return {"log": self._log.name, "batch": end}
 
     @override

@@ -7,6 +7,7 @@ the monitor reads.
 import json
 import shutil
 import tempfile
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +20,19 @@ from penstock.domain.errors import InputError
 from penstock.files import write_whole
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
+from penstock.runtimes.spark.executors import forget_oldest
 from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in, schema_of
-from penstock.runtimes.spark.offsets import at_rest, began_s, consumed
+from penstock.runtimes.spark.offsets import (
+    at_rest,
+    began_s,
+    consumed,
+    progress,
+    taken,
+    windows_to_close,
+)
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
+from penstock.runtimes.spark.stages import plan_of, unseen_stage
 from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
 from penstock.runtimes.spark.taps import (
     REPORT_SCHEMA,
@@ -52,6 +62,8 @@ _TRIED = 10  # tuples for an executor that has never had any
 _OF_OBJECTIVE = 0.5  # of the response time: what a micro-batch may work on tuples
 _WHILE_GROWING = 0.25  # of it, while replicas come: they have no part in one that has begun
 _OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
+_CLOSING_S, _CLOSING_TRIGGERS = 5.0, 3.0  # to wait for a micro-batch that may not come
+_SWEPT_EVERY, _ABANDONED_S = 1000, 3600.0  # micro-batches; since a file was written to
 _ANOTHER = 0.2  # share by which a limit has to differ to be written down
 
 
@@ -100,6 +112,13 @@ class _TakenIn(NamedTuple):
     ended_s: float
 
 
+class _Quiet(NamedTuple):
+    """A micro-batch after which nothing has come."""
+
+    epoch: int
+    since_s: float
+
+
 class RunningApp:
     """Starts an application's queries and keeps them going."""
 
@@ -123,6 +142,7 @@ class RunningApp:
         self.tags = {name: f"{chain.tag}_{run}" for name, chain in self.chains.items()} if run else {}
         self.measurements = Measurements()
         self.queries: dict[str, StreamingQuery] = {}
+        self._logs: dict[str, StreamLog] = {}
         self._intake_lock, self._clean_lock = threading.Lock(), threading.Lock()
         self._trials = {name: threading.Lock() for name in self.chains}
         self._schemas: dict[str, str] = dict(app.sources)
@@ -146,14 +166,15 @@ class RunningApp:
         self._samples.mkdir(parents=True, exist_ok=True)
         for left in work.glob(f"{_TRIAL}*"):  # by a driver that was killed
             shutil.rmtree(left, ignore_errors=True)
-        self._served: dict[str, set[str]] = {name: set() for name in self.chains}
+        self._served: dict[str, dict[str, None]] = {name: {} for name in self.chains}  # executors
         self._parts: dict[str, int] = {}  # of chains that are worked on batch by batch
         self._objective_s = min(app.objective.for_path(path) for path in app.graph().paths)
         self._growing: set[str] = set()  # chains with replicas that have not worked yet
+        self._quiet: dict[str, _Quiet] = {}
         self._took_in: dict[str, _TakenIn] = {}  # the latest of every source that Spark reads itself
 
     def log(self, stream: str) -> StreamLog:
-        return StreamLog(self.work / "streams" / stream)
+        return self._logs.setdefault(stream, StreamLog(self.work / "streams" / stream))
 
     def checkpoint(self, chain: str) -> Path:
         return self.work / "checkpoints" / chain
@@ -208,7 +229,7 @@ class RunningApp:
             cold=cold,
             place=Path(tempfile.mkdtemp(dir=self.work, prefix=_TRIAL)),
             samples=lambda place: {stream: self._sampled(stream, place) for stream in chain.inputs},
-            worked=lambda: self._served[name],
+            worked=lambda: set(self._served[name]),
             one_by_one=self._trials[name],
         ).run()
 
@@ -226,7 +247,7 @@ class RunningApp:
 
     def forget_served(self, chain: str, executor: str) -> None:
         """From now on, only what it processes later counts."""
-        self._served[chain].discard(executor)
+        self._served[chain].pop(executor, None)
 
     def start(self) -> None:
         for name in (*self.app.readers, *self.plan):
@@ -234,10 +255,40 @@ class RunningApp:
 
     def start_query(self, name: str) -> None:
         """Of chains, or of a source that Spark reads itself."""
-        if name in self.app.readers:
+        query = self.plan.get(name)
+        if query is None:
+            self._prepare(name, inputs=(), output=name)
             self._start_source(name)
         else:
-            self._start_chains(self.plan[name])
+            self._prepare(name, inputs=query.inputs, output=query.output)
+            self._start_chains(query)
+
+    def _prepare(self, name: str, *, inputs: Sequence[str], output: str) -> None:
+        self._check_continues(name, inputs, output)
+        self.log(output).sweep()  # nobody writes to it now
+
+    def _check_continues(self, name: str, inputs: Sequence[str], output: str) -> None:
+        """A query and the logs around it have to be of one run, or tuples are lost or come twice."""
+        checkpoint, known = self.checkpoint(name), progress(self.checkpoint(name))
+        afresh = f"put back what is missing, or remove {self.work} to start afresh"
+        before = self.log(output).last()
+        if known is None:
+            chain = name if name in self.app.readers else self.plan[name].chains[0].name
+            if before is not None or any(self.log(stream).needs(chain) for stream in inputs):
+                raise InputError(f"query '{name}': it has worked before, but {checkpoint} is gone; {afresh}")
+            return
+        if before is not None and before.query not in (None, known.query):
+            raise InputError(
+                f"query '{name}': {checkpoint} is not the one that {self.log(output).root} was written with; "
+                f"{afresh}"
+            )
+        for stream in inputs:
+            last = self.log(stream).last()
+            if known.reached.get(stream, 0) > (0 if last is None else last.number + 1):
+                raise InputError(
+                    f"query '{name}': it has taken more of stream '{stream}' than there is in "
+                    f"{self.log(stream).root}; {afresh}"
+                )
 
     def _start_source(self, name: str) -> None:
         """What Spark reads goes into the source's log, from which it is dealt to any number of replicas."""
@@ -266,7 +317,13 @@ class RunningApp:
         since_s = began - self.trigger_s if before is None or idle else before.began_s
         if files:
             origins = evenly(sum(file.tuples for file in files), since_s, began)
-            self.log(source).publish(epoch=epoch, files=files, published_at_s=time.time(), origins=origins)
+            self.log(source).publish(
+                epoch=epoch,
+                files=files,
+                published_at_s=time.time(),
+                origins=origins,
+                taken=taken(self.checkpoint(source), epoch),
+            )
         self._took_in[source] = _TakenIn(began, time.time())
 
     def _start_chains(self, query: Query) -> None:
@@ -300,11 +357,13 @@ class RunningApp:
             result = self._transformed(chain, frames, self._entry(chain.name), shuffled=shuffled)
             self._schemas[chain.output] = result.schema.json()
             frames = [self._ended(query, chain, result)]
+            _check_stages(chain, frames[0])
         for chain in later:
             (stream,) = chain.inputs
             empty = self.spark.createDataFrame([], schema_of(self._schemas[stream]))
             result = self._transformed(chain, [empty], self._entry(chain.name))
             self._schemas[chain.output] = result.schema.json()
+            _check_stages(chain, self._ended(query, chain, result))
         (ended,) = frames
         return ended
 
@@ -351,12 +410,24 @@ class RunningApp:
         }
 
     def done(self) -> bool:
-        """Whether a finite input has been read, processed and published to the very end."""
-        for sink in self.app.sinks.values():
-            last = self.log(sink).last()
-            if last is None or not last.final:
-                return False
-        return True
+        """Whether a finite input has been read, processed and published to the very end: by all queries,
+        and no window is left to be closed by a micro-batch without data."""
+        return all(self._is_done(query) for query in self.plan.values())
+
+    def _is_done(self, query: Query) -> bool:
+        checkpoint, last = self.checkpoint(query.name), self.log(query.output).last()
+        known = progress(checkpoint)
+        if last is None or not last.final or known is None or not at_rest(checkpoint):
+            return False
+        if not all(self._ends(stream, known.reached.get(stream, 0)) for stream in query.inputs):
+            return False
+        if not windows_to_close(checkpoint):
+            return True
+        # One that keeps no windows has none to close, and Spark runs nothing more.
+        quiet = self._quiet.get(query.name)
+        if quiet is None or quiet.epoch != known.epoch:
+            quiet = self._quiet[query.name] = _Quiet(known.epoch, time.monotonic())
+        return time.monotonic() - quiet.since_s > _CLOSING_S + _CLOSING_TRIGGERS * self.trigger_s
 
     def _sampled(self, stream: str, place: Path) -> Sample:
         """A few tuples of a stream, from inside a query or from its log."""
@@ -459,21 +530,24 @@ class RunningApp:
         now = time.time()
         origins = _merged(inputs)
         published = None
-        if files and query.output in self.app.writers and not log.has(epoch):
+        mine = taken(self.checkpoint(query.name), epoch)
+        if files and query.output in self.app.writers and not log.has(epoch, mine):
             self._write(query.output, files, epoch)
         if files or final:
             published = log.publish(
-                epoch=epoch, files=files, published_at_s=now, origins=origins, final=final
+                epoch=epoch, files=files, published_at_s=now, origins=origins, final=final, taken=mine
             )
             if published is None:
                 origins = ()
         tuples_in = sum(one.tuples for one in inputs)
         began, stages = began_s(self.checkpoint(query.name), epoch), []
         for chain in query.chains:
-            before, mine = entries(self._entry(chain.name)), tasks[chain.name]
-            self._served[chain.name] |= {one.executor for one in before} | {one.executor for one in mine}
-            stages += [stage for stage in (before, mine) if stage]
-            tuples_out = sum(task.tuples for task in mine)
+            before, ended = entries(self._entry(chain.name)), tasks[chain.name]
+            by = {one.executor for one in before} | {one.executor for one in ended}
+            self._served[chain.name].update(dict.fromkeys(by))
+            forget_oldest(self._served[chain.name])
+            stages += [stage for stage in (before, ended) if stage]
+            tuples_out = sum(task.tuples for task in ended)
             self.measurements.add(
                 BatchReport(
                     chain=chain.name,
@@ -484,7 +558,7 @@ class RunningApp:
                     tuples_out=tuples_out,
                     waited=tuple((one.published_at_s, one.tuples) for one in inputs),
                     reached=reached,
-                    tasks=mine,
+                    tasks=ended,
                     entries=before,
                     finished=origins if chain is query.chains[-1] else (),
                 )
@@ -493,6 +567,8 @@ class RunningApp:
         self._limit(query, stages, sum(one.tuples for one in inputs), now - began)
         if published is not None and query.output in self.app.writers:
             log.passed(WRITER, published.number + 1)
+        if epoch and epoch % _SWEPT_EVERY == 0:
+            log.sweep(older_than_s=_ABANDONED_S)
         with self._clean_lock:  # several chains may read the same stream
             for stream in (*query.inputs, query.output):
                 self.log(stream).clean()
@@ -536,6 +612,26 @@ class RunningApp:
         """Whether a finite stream has been read to its end."""
         last = self.log(stream).last()
         return last is not None and last.final and reached > last.number
+
+
+def _check_stages(chain: Chain, ended: "DataFrame") -> None:
+    """Every stage has to be one that runs on the chain's executors and is measured."""
+    unseen = unseen_stage(plan_of(ended))
+    if unseen is None:
+        return
+    if not chain.stateful:
+        raise InputError(
+            f"operator '{chain.name}': it shuffles ('{_short(unseen)}') and is not declared to; "
+            "give it stateful=True, or leave the shuffle out"
+        )
+    raise InputError(
+        f"operator '{chain.name}': Spark shuffles in it more than once ('{_short(unseen)}'), and what is in "
+        "between can be neither placed nor measured; make it one operator for every shuffle"
+    )
+
+
+def _short(node: str) -> str:
+    return textwrap.shorten(node, 80, placeholder=" ...")
 
 
 def busiest_s(stage: Sequence[EntryReport | TaskReport]) -> float:

@@ -10,6 +10,7 @@ from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import LOOPBACK, POOL, SPEED_VARIABLE, ClusterError, is_loopback
 from penstock.runtimes.spark.daemon import DAEMON, MODULES_VARIABLE
 from penstock.runtimes.spark.log_source import LogSource
+from penstock.runtimes.spark.private import PAGES, Private, folder_of_process, java_options
 
 if TYPE_CHECKING:
     from pyspark.resource import ResourceProfile
@@ -34,6 +35,8 @@ OURS = (
     "spark.sql.streaming.stateStore.providerClass",
     "spark.task.",
 )
+# What keeps others out of an embedded cluster.
+GUARDED = ("spark.authenticate", *PAGES)
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 # On one machine with few cores: compiling the expressions in SQL costs every new executor .7 s of CPU.
 EMBEDDED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
@@ -50,16 +53,17 @@ def session(
     executor_options: str = "",
     most_executors: int | None = None,
     conf: Mapping[str, str] | None = None,
+    private: Private | None = None,
 ) -> "SparkSession":
     """Without executors at first. Workers carry tags (`tagged`), or are all alike, of this speed.
 
     `variables` are in the environment of executors; `executor_options` are Java's. Spark's own
-    allocation, where it decides, has no more than `most_executors` of each profile. `conf` comes last.
+    allocation, where it decides, has no more than `most_executors` of each profile. `conf` comes last,
+    but for what is `private` of the cluster.
     """
     check_alone()
-    os.environ.update(
-        {key: value for key, value in environment().items() if key.startswith(("SPARK_H", "PYSPARK"))}
-    )
+    wanted = ("SPARK_HOME", "SPARK_LAUNCHER_OPTS", "PYSPARK_PYTHON")
+    os.environ.update({key: value for key, value in environment().items() if key in wanted})
     from pyspark.sql import SparkSession
 
     settings = {
@@ -106,20 +110,36 @@ def session(
     if is_loopback(master_url):
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
-    builder = SparkSession.builder.master(master_url).appName(name)
+    if private is not None:
+        settings["spark.local.dir"] = str(folder_of_process())
+        for key, folder in zip(_JAVA_OPTIONS, (folder_of_process(), private.folder), strict=True):
+            settings[key] = " ".join((settings[key], *java_options(folder)))
     for key, value in (conf or {}).items():
         settings[key] = f"{settings[key]} {value}" if key in _JAVA_OPTIONS else value
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    settings |= {"spark.master": master_url, "spark.app.name": name}
     work.mkdir(parents=True, exist_ok=True)
     log = work / "spark.log"
     try:
         with standard_error_in(log):
+            _start_java(settings)
+            builder = SparkSession.builder
+            for key, value in (settings | (private.settings if private is not None else {})).items():
+                builder = builder.config(key, value)
             spark = builder.getOrCreate()
     except Exception as problem:  # Java's, py4j's or Spark's own: it did not start
         raise ClusterError(f"Spark did not start: {in_one_line(problem)}; see {log}") from problem
     spark.dataSource.register(LogSource)
     return spark
+
+
+def _start_java(settings: Mapping[str, str]) -> None:
+    """The driver's, unless it runs already; these settings stand on its command line, for all to read."""
+    from pyspark import SparkConf, SparkContext
+
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, value)
+    SparkContext._ensure_initialized(conf=conf)
 
 
 def check_alone() -> None:

@@ -1,23 +1,25 @@
 """A stream between operators: numbered batches of Parquet files in a directory.
 
-    log/data/<unique>.parquet    written by tasks; a retried task leaves a file nobody names
+    log/data/<unique>.parquet    written by tasks; one that fails leaves a file nobody names, to be swept
     log/batches/<number>.json    a batch: its files, how many tuples, when they entered the application
     log/consumers/<name>.json    the first batch a consumer still needs
 
 A batch exists from the moment its manifest is renamed into place, whole, and is never
-changed. One query writes a log, any number read it. The number of a batch is the offset
-of whoever reads, so batches are read in order and none twice.
+changed; by then all of it is on disk. One query writes a log, any number read it. The number
+of a batch is the offset of whoever reads, so batches are read in order and none twice.
 """
 
 import json
 import shutil
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.domain.errors import InputError
-from penstock.files import write_whole
+from penstock.files import put_on_disk, write_whole
+from penstock.runtimes.spark.offsets import Taken
 
 Origins = tuple[tuple[float, int], ...]  # (moment tuples entered the application, how many of them)
 
@@ -40,6 +42,8 @@ class Batch:
     published_at_s: float
     origins: Origins
     final: bool = False  # nothing follows: the input was finite and has been read
+    query: str | None = None  # that wrote it; None for a feeder, and in logs of earlier versions
+    upto: str = ""  # offsets of that query's own input, where this micro-batch of it ends
 
     @property
     def tuples(self) -> int:
@@ -51,6 +55,7 @@ class StreamLog:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._latest = 0  # number of a batch that was the last once
 
     @property
     def name(self) -> str:
@@ -96,13 +101,37 @@ class StreamLog:
         return end
 
     def last(self) -> Batch | None:
-        numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
-        return self.batch(max(numbers)) if numbers else None
+        """Looked for from where it was before: a log may hold all that a long run has published."""
+        end = self.end(self._latest)
+        # Old ones are removed in order, and never the last: if this one is there, none after it was removed.
+        if end == 0 or not self._manifest(end - 1).exists():
+            numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
+            if not numbers:
+                return None
+            end = max(numbers) + 1
+        self._latest = end - 1
+        return self.batch(end - 1)
 
-    def has(self, epoch: int) -> bool:
-        """Whether the writer has published this epoch."""
+    def has(self, epoch: int, taken: Taken | None = None) -> bool:
+        """Whether the writer has published this epoch, before a crash: of a query, the very micro-batch.
+
+        A checkpoint that does not belong to this log, or is older, is an error: what comes of it would be
+        taken for what was published before, and dropped.
+        """
         last = self.last()
-        return last is not None and last.epoch >= epoch
+        if last is None:
+            return False
+        if taken is None or last.query is None:
+            return last.epoch >= epoch
+        if last.query == taken.query and last.epoch < epoch:
+            return False
+        if last.query == taken.query and last.epoch == epoch and last.upto == taken.upto:
+            return True
+        raise InputError(
+            f"stream '{self.name}': micro-batch {epoch} comes from a checkpoint that is older than the one "
+            f"micro-batch {last.epoch} was published with, or not that one; put that one back, "
+            "or start afresh in another folder"
+        )
 
     def publish(
         self,
@@ -112,12 +141,16 @@ class StreamLog:
         published_at_s: float,
         origins: Origins,
         final: bool = False,
+        taken: Taken | None = None,
     ) -> Batch | None:
-        """Add a batch; None when the writer had already published this epoch, before a crash."""
-        last = self.last()
-        if last is not None and last.epoch >= epoch:
+        """Add a batch, of a query what it has `taken`; None when the writer had already published this
+        epoch, before a crash."""
+        if self.has(epoch, taken):
             self._discard(files)
             return None
+        if files:  # these are on disk: now their names, then the batch that names them
+            put_on_disk(self.root / "data")
+        last = self.last()
         batch = Batch(
             number=0 if last is None else last.number + 1,
             epoch=epoch,
@@ -125,6 +158,8 @@ class StreamLog:
             published_at_s=published_at_s,
             origins=origins,
             final=final,
+            query=None if taken is None else taken.query,
+            upto="" if taken is None else taken.upto,
         )
         write_whole(self._manifest(batch.number), json.dumps(asdict(batch)))
         return batch
@@ -177,6 +212,20 @@ class StreamLog:
             self._manifest(number).unlink()  # first: a manifest never names a file that is gone
             self._discard(batch.files)
         return len(old)
+
+    def sweep(self, *, older_than_s: float = 0.0) -> int:
+        """Remove files that no batch names and that are not being written any more: tasks that failed, or a
+        driver that was killed, have left them. Returns how many."""
+        written_s = time.time() - older_than_s
+        old = [path for path in (self.root / "data").iterdir() if path.stat().st_mtime <= written_s]
+        if not old:
+            return 0
+        numbers = sorted(int(path.stem) for path in (self.root / "batches").glob("*.json"))
+        named = {file.name for number in numbers for file in self.batch(number).files}
+        left = [path for path in old if path.name not in named]
+        for path in left:
+            path.unlink(missing_ok=True)
+        return len(left)
 
     def _discard(self, files: Iterable[LogFile]) -> None:
         for file in files:

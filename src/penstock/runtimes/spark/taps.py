@@ -4,7 +4,8 @@ An operator's last stage ends in the exit tap: it writes what the operator gives
 stream log and passes on one row per task that says what was written and how long it took.
 So the driver collects a few rows, and only what a successful task wrote is ever published.
 A stage before a shuffle ends in an entry tap, which leaves word for the driver.
-Operators that share a query share these taps, and are measured as one.
+Operators that share a query share these taps, and are measured as one. In Spark's plans they have the name
+that `stages` looks for.
 """
 
 import json
@@ -18,6 +19,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.files import put_on_disk
 from penstock.runtimes.spark import host_load
 from penstock.runtimes.spark.daemon import executor_id
 
@@ -72,7 +74,7 @@ def report_of(row: "Row") -> TaskReport:
 def exit_tap(directory: str) -> Tap:
     """Writes what arrives into a file of this directory, and yields the report."""
 
-    def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+    def penstock_tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         import pyarrow
         from pyarrow import parquet
 
@@ -86,6 +88,7 @@ def exit_tap(directory: str) -> Tap:
             tuples += batch.num_rows
         if writer is not None:
             writer.close()
+            put_on_disk(os.path.join(directory, name))  # before anybody hears of it
         yield pyarrow.RecordBatch.from_pydict(
             {
                 "file": [name],
@@ -97,14 +100,14 @@ def exit_tap(directory: str) -> Tap:
             }
         )
 
-    return tap
+    return penstock_tap
 
 
 def inner_tap(directory: str, sample: str) -> Tap:
     """Ends the last stage of a chain that is followed by another in its query: says in a file of this
     directory what a task did, and keeps a few tuples as a sample; changes nothing."""
 
-    def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+    def penstock_tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         began_s, tuples = time.time(), 0
         for batch in batches:
             if batch.num_rows and not os.path.exists(sample):
@@ -115,7 +118,7 @@ def inner_tap(directory: str, sample: str) -> Tap:
         word = {"executor": executor_id(), "tuples": tuples, "began_s": began_s, "ended_s": ended_s}
         _leave_word(directory, {**word, "at_end": host_load.here()._asdict()})
 
-    return tap
+    return penstock_tap
 
 
 def _keep(batch: "RecordBatch", sample: Path) -> None:
@@ -150,12 +153,12 @@ def _words(directory: Path) -> Iterator[dict[str, Any]]:
 def entry_tap(directory: str) -> Tap:
     """Says in a file of this directory how long its task took; changes nothing."""
 
-    def tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+    def penstock_tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         began = time.perf_counter()
         yield from batches
         _leave_word(directory, {"executor": executor_id(), "busy_s": time.perf_counter() - began})
 
-    return tap
+    return penstock_tap
 
 
 def entries(directory: Path) -> tuple[EntryReport, ...]:

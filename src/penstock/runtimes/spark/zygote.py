@@ -21,6 +21,7 @@ _STANDARD = (0, 1, 2)  # input, output and errors
 _LENGTH = 8  # bytes that say how long a request is
 _CHUNK = 1 << 16
 _READY = b"1"
+_FOR_US_ALONE = 0o077  # the rights that others do not get
 _PATIENCE_S = 5.0  # with a client that connects and says nothing, and with a zygote that does not answer
 
 
@@ -28,8 +29,10 @@ def serve(place: Path, forked: Callable[[], object]) -> NoReturn:
     """Listen at this place for ever; every process forked off does what `forked` says, and ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
     with socket.socket(socket.AF_UNIX) as listening:
+        before = os.umask(_FOR_US_ALONE)  # whoever connects has code run here
         listening.bind(str(place))
         listening.listen()
+        os.umask(before)
         while True:
             client, _ = listening.accept()
             with client:
