@@ -141,10 +141,10 @@ class LiveRun:
             for one in entries_of(settings.out / "journal.jsonl", Stepped)
         )
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
-            # Before anything runs it reports what cannot be resumed.
+            metrics = ending.enter_context(MetricsFolder(settings.out))
+            # Before anything runs it reports what cannot be resumed; then it writes into the journal.
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
-            metrics = ending.enter_context(MetricsFolder(settings.out))
             self.on_accepted()
             if settings.master is None and not class_archive.is_made():
                 self.on_status("preparing Spark's classes, once on this machine")
