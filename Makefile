@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo simulation test check bench docs lock clean
+.PHONY: help setup java demo simulation test check rubbish bench docs lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ check: setup ## formatting, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+rubbish: setup ## a hundred thousand bad inputs to all commands, of which every one must end in one clear line
+	PYTHONPATH=tests $(BIN)/python -m rubbish --inputs 100000 --real 100
 
 bench: setup ## speed and memory, as ratios within one run
 	$(BIN)/penstock bench

@@ -7,8 +7,10 @@ import os
 import re
 import resource
 import sys
+import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 
 from rubbish.gates import closed
 from rubbish.judge import LONGEST_S, Answer, answer, in_own_process
@@ -54,10 +56,10 @@ def _shown(seed: int) -> int:
 def _tried(seeds: range, *, stop_after: int) -> int:
     began_s, ended = time.monotonic(), Counter[str]()
     kinds, slowest, failed = Counter[str](), (0.0, -1), 0
+    under_way = Path(tempfile.gettempdir()) / f"rubbish-{os.getpid()}.seed"  # where one hangs, it says which
     for seed in seeds:
         faulthandler.dump_traceback_later(_HANGS_S, exit=True)
-        with open(f"/tmp/rubbish-{os.getpid()}.seed", "w", encoding="ascii") as file:
-            file.write(str(seed))  # what was tried when everything hung
+        under_way.write_text(f"{seed}\n")
         one = tried(seed)
         ended["accepted" if one.status is None else f"status {one.status}"] += 1
         kinds[one.given.kind] += 1
@@ -68,10 +70,14 @@ def _tried(seeds: range, *, stop_after: int) -> int:
             if failed >= stop_after:
                 break
     faulthandler.cancel_dump_traceback_later()
-    took_s = time.monotonic() - began_s
+    under_way.unlink(missing_ok=True)
+    took_s, worked_s = time.monotonic() - began_s, time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{sum(ended.values()):,} inputs, {failed} failed; {took_s:.0f} s, peak {peak:.0f} MB")
-    print(f"slowest {slowest[0]:.1f} s (seed {slowest[1]})")
+    print(
+        f"{sum(ended.values()):,} inputs, {failed} failed; {took_s:.0f} s, {worked_s:.0f} s of them at work",
+        end=", ",
+    )
+    print(f"slowest {slowest[0]:.1f} s (seed {slowest[1]}), peak {peak:.0f} MB")
     for counted in (ended, kinds):
         print(", ".join(f"{name} {count:,}" for name, count in sorted(counted.items())))
     return failed

@@ -76,19 +76,22 @@ class Answer:
             yield f"status {self.status}, and on standard output: {self.out[:500]!r}"
 
     def _wrote(self) -> Iterator[str]:
-        changed = {path for path in {*self.before, *self.after} if self._differs(path)}
-        for path in sorted(changed):
+        for path in sorted(path for path in {*self.before, *self.after} if self._differs(path)):
             content = self.after.get(path)
             if _TEMPORARY.search(path):
                 yield f"left behind: {path}"
             elif path not in self.after:
                 yield f"removed: {path}"
-            elif self.status != 0 and not (
-                path.endswith((".lp", ".lock", "/state")) and whole(path, content)
-            ):
-                yield f"status {self.status}, and yet {path} was written"
             elif not whole(path, content):
                 yield f"not whole: {path}: {content!r:.300}"
+            elif self.status != 0 and not self._may_stay(path, content):
+                yield f"status {self.status}, and yet {path} was written"
+
+    def _may_stay(self, path: str, content: bytes | str | None) -> bool:
+        """Locks, and the folders they are in; what `plan` writes down before it plans."""
+        locks = {"run": ("/owner.json",), "power": (".lock",), "plan": (".lp",)}
+        mine = locks.get(next(iter(self.given.words), ""), ())
+        return path.endswith(mine) if content is not None else ".lp" not in mine and bool(mine)
 
     def _differs(self, path: str) -> bool:
         there = path in self.before, path in self.after
@@ -107,8 +110,8 @@ def whole(path: str, content: bytes | str | None) -> bool:
             return text.rstrip().endswith("</html>")
         case "lp":
             return text.rstrip().endswith("End")
-        case "lock":
-            return not content
+        case "lock" | "json" if not content:  # a lock is a file with nothing in it
+            return True
     return text.endswith("\n")
 
 

@@ -92,6 +92,7 @@ def _run(below: Manager, above: Manager) -> Folder:
         kept = as_plain(saved(memory))
         return {
             "journal.jsonl": path.read_bytes(),
+            "work/owner.json": b"",
             "work/controller.json": json.dumps({"state": kept["state"]}).encode(),
             "work/learned.json": json.dumps({"arrays": kept["arrays"]}).encode(),
         }

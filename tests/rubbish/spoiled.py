@@ -87,7 +87,7 @@ def in_lines(rng: Random, good: bytes) -> bytes:
 
 def in_json(rng: Random, good: bytes) -> bytes:
     """A JSON text, or one a line, with a few values replaced, left out, renamed or doubled."""
-    lines = good.splitlines(keepends=True)
+    lines = good.splitlines(keepends=True) or [b"{}"]
     at = rng.randrange(len(lines)) if rng.random() < 0.7 else 0  # the first says most
     by_line = all(line.lstrip()[:1] in (b"{", b"") for line in lines[:2]) and lines[0].rstrip().endswith(b"}")
     whole = json.loads(lines[at] if by_line else good)

@@ -16,6 +16,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Any
 
+from penstock.control.plain_data import parsed_json
 from penstock.domain.errors import InputError
 
 _PRIVATE, _USUAL = 0o700, 0o777
@@ -93,7 +94,7 @@ def _myself() -> dict[str, Any]:
 def _told(words: bytes) -> str:
     """What an owner wrote, if that can be read: it may be in the middle of writing."""
     try:
-        said = json.loads(words)
+        said = parsed_json(words)
         return f"process {int(said['pid'])} on {said['host']} since {said['since']}".replace("\n", " ")
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, OverflowError):
         return "a process that did not say which"

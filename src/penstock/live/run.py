@@ -141,7 +141,8 @@ class LiveRun:
             for one in entries_of(settings.out / "journal.jsonl", Stepped)
         )
         with JournalFile(settings.out / "journal.jsonl") as journal, ExitStack() as ending:
-            # Before anything runs it reports what cannot be resumed.
+            metrics = ending.enter_context(MetricsFolder(settings.out))
+            # Before anything runs it reports what cannot be resumed; then it writes into the journal.
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
             metrics = ending.enter_context(MetricsFolder(settings.out))
