@@ -145,7 +145,6 @@ class LiveRun:
             # Before anything runs it reports what cannot be resumed; then it writes into the journal.
             control = Controlling(self.controller, settings, journal)
             ending.callback(control.stop)
-            metrics = ending.enter_context(MetricsFolder(settings.out))
             self.on_accepted()
             if settings.master is None and not class_archive.is_made():
                 self.on_status("preparing Spark's classes, once on this machine")
