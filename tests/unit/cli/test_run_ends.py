@@ -68,6 +68,7 @@ def test_a_run_that_is_stopped_ends_with_summary_and_report_and_can_go_on(
     assert not json.loads((tmp_path / "stopped" / "summary.json").read_text())["finished"]
 
     def goes_on(live: LiveRun) -> Summary:
+        live.on_accepted()  # as it does when nothing will be refused any more
         assert not (tmp_path / "stopped" / "summary.json").exists(), "it takes orders again"
         return with_signals()(live)
 
