@@ -160,6 +160,11 @@ def test_levels_without_end_are_refused(run: Run, trace: Path) -> None:
     assert "give 1 to 1,000,000" in only_line(run(*words))
 
 
+def test_a_page_that_cannot_be_written_is_told_before_the_plan_is(run: Run, tmp_path: Path) -> None:
+    files = ("--app", EXAMPLES / "top-routes.toml", "--network", EXAMPLES / "backbone.toml")
+    assert "/dev/full: cannot write" in only_line(run("plan", *files, "--out", "/dev/full"))
+
+
 def test_an_integer_programme_that_nobody_could_solve_is_not_written(run: Run, tmp_path: Path) -> None:
     text = (EXAMPLES / "top-routes.toml").read_text().replace("max_replicas = 2", "max_replicas = 5")
     (tmp_path / "app.toml").write_text(text)
