@@ -51,6 +51,18 @@ def test_what_a_message_quotes_cannot_command_the_terminal(run: Run, tmp_path: P
     assert r"policy 'a\x07b': unknown" in only_line(run("simulate", "--policy", "a\x07b"))
 
 
+def test_a_name_of_a_file_that_is_no_text_is_shown_all_the_same(
+    run: Run, trace: Path, tmp_path: Path
+) -> None:
+    odd = "taxi-\udcff.txt"  # as Python has the byte ff
+    status, out, err = run("trace", "synth", "--out", odd, "--slots", "9")
+    assert (status, err) == (0, "")
+    assert r"taxi-\udcff.txt: 9 slots" in out
+    status, out, err = run("trace", "describe", odd, "--against", trace, "--page", "page.html")
+    assert (status, err) == (0, "")
+    assert r"taxi-\udcff" in (tmp_path / "page.html").read_text()
+
+
 def test_a_message_is_short_however_long_what_it_quotes(run: Run) -> None:
     err = only_line(run("simulate", "--policy", 5000 * "x"))
     assert len(err) < 1100
