@@ -39,7 +39,8 @@ def check_can_write(path: Path) -> None:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write beside the target and rename: a reader, or a crash, never meets half a file."""
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    # Names of files are any bytes: what of them is no text is shown as such.
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # a pipe or a device: there is nothing to swap

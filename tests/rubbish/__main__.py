@@ -74,8 +74,7 @@ def _tried(seeds: range, *, stop_after: int) -> int:
     took_s, worked_s = time.monotonic() - began_s, time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{sum(ended.values()):,} inputs, {failed} failed; {took_s:.0f} s, {worked_s:.0f} s of them at work",
-        end=", ",
+        f"{sum(ended.values()):,} inputs, {failed} failed; {took_s:.0f} s, {worked_s:.0f} s of them at work"
     )
     print(f"slowest {slowest[0]:.1f} s (seed {slowest[1]}), peak {peak:.0f} MB")
     for counted in (ended, kinds):

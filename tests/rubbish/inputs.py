@@ -351,7 +351,7 @@ def _runs(rng: Random) -> list[str]:
             case 3:
                 _remove(path)
                 with suppress(OSError):
-                    path.symlink_to(rng.choice(("nowhere", path.name, ".", "/dev/full", "/proc/self/mem")))
+                    path.symlink_to(rng.choice(("no/where", path.name, ".", "/dev/full", "/proc/self/mem")))
             case _ if path.is_file() and not path.is_symlink():
                 way = rng.choice((spoiled.in_bytes, spoiled.in_json, spoiled.in_json, spoiled.in_lines))
                 with suppress(ValueError):  # spoiled already, it is no JSON to be spoiled as such

@@ -1,6 +1,7 @@
 """All commands, and how their errors reach the user: one line, and an exit status that says what kind."""
 
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -77,6 +78,9 @@ def _root(
 
 def main() -> None:
     """Exit status 0 on success, 2 on a usage or input error, 1 on a failed run."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # names of files are any bytes, and are shown somehow
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = app(standalone_mode=False)
     except InputError as problem:

@@ -79,6 +79,10 @@ def plan(
     took_s = time.monotonic() - began_s
     if isinstance(answer, Infeasible):
         raise InputError(f"no plan: {answer.why}")
+    if picture is not None and not isinstance(answer, TimedOut):
+        from penstock.reports.placement import write_page
+
+        write_page(problem, answer, picture)
     if json_output:
         screen.print_json(_as_json(answer, took_s))
     elif not isinstance(answer, TimedOut):
@@ -86,10 +90,6 @@ def plan(
     if isinstance(answer, TimedOut):
         screen.complain(f"no plan found in {took_s:.1f} s; none is below {answer.bound:.6g}")
         raise typer.Exit(1)
-    if picture is not None:
-        from penstock.reports.placement import write_page
-
-        write_page(problem, answer, picture)
 
 
 def _weights(given: str | None) -> tuple[float, float, float] | None:

@@ -57,7 +57,8 @@ class Ownership:
             if self._entered == 0 and self._file is not None:
                 with suppress(OSError):  # a full disk, at the worst: nobody believes what stands there
                     self._file.truncate(0)
-                self._file.close()
+                with suppress(OSError):  # of what could not be written before
+                    self._file.close()
                 self._file = None
 
     def _locked(self) -> BufferedRandom:

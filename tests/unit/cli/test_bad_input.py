@@ -51,6 +51,18 @@ def test_what_a_message_quotes_cannot_command_the_terminal(run: Run, tmp_path: P
     assert r"policy 'a\x07b': unknown" in only_line(run("simulate", "--policy", "a\x07b"))
 
 
+def test_a_name_of_a_file_that_is_no_text_is_shown_all_the_same(
+    run: Run, trace: Path, tmp_path: Path
+) -> None:
+    odd = "taxi-\udcff.txt"  # as Python has the byte ff
+    status, out, err = run("trace", "synth", "--out", odd, "--slots", "9")
+    assert (status, err) == (0, "")
+    assert r"taxi-\udcff.txt: 9 slots" in out
+    status, out, err = run("trace", "describe", odd, "--against", trace, "--page", "page.html")
+    assert (status, err) == (0, "")
+    assert r"taxi-\udcff" in (tmp_path / "page.html").read_text()
+
+
 def test_a_message_is_short_however_long_what_it_quotes(run: Run) -> None:
     err = only_line(run("simulate", "--policy", 5000 * "x"))
     assert len(err) < 1100
@@ -158,6 +170,11 @@ def test_what_would_take_for_ever_or_cannot_be_counted_is_refused(
 def test_levels_without_end_are_refused(run: Run, trace: Path) -> None:
     words = ("trace", "describe", trace, "--levels", 400 * "9")
     assert "give 1 to 1,000,000" in only_line(run(*words))
+
+
+def test_a_page_that_cannot_be_written_is_told_before_the_plan_is(run: Run, tmp_path: Path) -> None:
+    files = ("--app", EXAMPLES / "top-routes.toml", "--network", EXAMPLES / "backbone.toml")
+    assert "/dev/full: cannot write" in only_line(run("plan", *files, "--out", "/dev/full"))
 
 
 def test_an_integer_programme_that_nobody_could_solve_is_not_written(run: Run, tmp_path: Path) -> None:
