@@ -244,9 +244,9 @@ def test_an_empty_recording_is_only_its_end(tmp_path: Path) -> None:
 
 
 def test_a_replay_that_cannot_go_on_says_why(tmp_path: Path) -> None:
-    log = StreamLog(tmp_path).create()
+    feed = Feed(StreamLog(tmp_path).create())
     (tmp_path / "data").rmdir()
-    replayer = Replayer(Feed(log), Ids(), ByRates(Shape(1).constant(1000), slot_s=1), every_s=0.01)
+    replayer = Replayer(feed, Ids(), ByRates(Shape(1).constant(1000), slot_s=1), every_s=0.01)
     replayer.start()
     replayer.join(20)
     assert isinstance(replayer.failure, OSError)
