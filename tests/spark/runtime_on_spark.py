@@ -279,6 +279,18 @@ class TestSpark(RuntimeContract):
                 stranger.kill()
         assert _REFUSED in heard
 
+    def test_who_calls_back_into_python_without_the_token_is_not_answered(self) -> None:
+        from pyspark import SparkContext
+
+        gateway = SparkContext._gateway
+        assert gateway is not None
+        callable_from_java = next(iter(gateway.gateway_property.pool))
+        port = gateway.get_callback_server().port
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as stranger:
+            stranger.sendall(f"c\n{callable_from_java}\ntoString\ne\n".encode())
+            with suppress(ConnectionResetError):
+                assert stranger.recv(1000) == b""
+
     def test_how_full_the_host_is_and_that_a_paced_operator_waits_is_seen(self) -> None:
         """One that computes uses as much CPU as it works, always; one that waits may, while it starts."""
         deadline = time.monotonic() + SLOW_MACHINE_S

@@ -9,6 +9,7 @@ import typer
 import penstock
 from penstock.cli import (
     bench,
+    chaos,
     compare,
     listing,
     order,
@@ -43,6 +44,7 @@ app.command("reproduce", cls=Teaching)(reproduce.reproduce)
 app.command("sweep", cls=Teaching)(sweep.sweep)
 app.command("replay", cls=Teaching)(replay.replay)
 app.command("bench", cls=Teaching)(bench.bench)
+app.command("chaos", cls=Teaching)(chaos.chaos)
 app.command("power", cls=Teaching)(power.power)
 app.command("policies", cls=Teaching)(listing.policies)
 app.add_typer(order.app, name="order")

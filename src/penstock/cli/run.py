@@ -167,6 +167,14 @@ def run(
             "pause-and-resume (stop, repartition the state, start).",
         ),
     ] = "live",
+    keep_gb: Annotated[
+        float,
+        typer.Option(
+            "--keep-gb",
+            help="Gigabytes of results to keep in the run folder, of every sink without a writer of its own: "
+            "beyond that, the oldest go, and the run says how many.",
+        ),
+    ] = 10.0,
     force_scaling: Annotated[
         bool,
         typer.Option(
@@ -241,6 +249,7 @@ def run(
         retune_s=retune_every,
         master=master,
         conf=_conf(conf or []),
+        keep_gb=keep_gb,
         force_scaling=force_scaling,
         forecast=None if forecast is None else forecast_of(forecast),
     )

@@ -39,6 +39,7 @@ class Summary:
     downtime_pct: float  # of the time, any query stopped for a reconfiguration
     replica_changes: int  # from one interval to the next, of an operator's replicas, whoever changed them
     host_full_pct: float | None = None  # of intervals, no CPU left on any host that replicas ran on
+    given_up: int = 0  # tuples of results that no writer took and that were more than was to be kept
     failures: tuple[str, ...] = ()  # of queries that were started again: how often each failed, and why last
 
     def as_json(self) -> dict[str, Any]:

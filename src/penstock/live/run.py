@@ -37,7 +37,7 @@ from penstock.runtimes.spark.feed import Feed, FeederOf
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.nodes import Nodes, nodes_for
 from penstock.runtimes.spark.restarts import Restarts
-from penstock.runtimes.spark.running import RunningApp
+from penstock.runtimes.spark.running import RunningApp, sweep
 from penstock.runtimes.spark.session import EMBEDDED, check_alone, python_variables, session
 from penstock.runtimes.spark.spares import SpareNodes
 from penstock.runtimes.spark.sparks_own import SparksOwnNodes
@@ -51,6 +51,7 @@ _LEAST_POLL_S = 0.02  # the machine may be full already
 _POLL_CHANGING_S = 0.1  # a new executor is tried out before it gets real work
 _EXECUTORS_S = 180.0  # for the first executors to start
 _LARGEST_JOINT_TABLE = 1_000_000  # planned in seconds, and saved at every interval
+_GB = 1e9
 _RESTARTS = 7  # of a query that failed, before the run gives up: the pauses add up to two minutes
 
 
@@ -74,6 +75,7 @@ class LiveRun:
     unfinished: list[tuple[float, int]] = field(default_factory=list)  # at the end
     stopping: threading.Event = field(default_factory=threading.Event)
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)  # query -> how often, and why last
+    given_up: dict[str, int] = field(default_factory=dict)  # operator -> tuples of results no longer kept
     owner: Ownership = field(init=False)  # of the run folder: it is entered by whoever writes there
     number: str = field(default_factory=lambda: uuid.uuid4().hex[:8])  # among others on the same master
     _restarts: Restarts = field(default_factory=Restarts)
@@ -175,6 +177,7 @@ class LiveRun:
                 raise RunError(str(problem)) from problem
             finally:
                 spark.stop()
+                sweep(self.work)
         return self._summary(time.time() - self.began_s)
 
     def _controlled(
@@ -195,6 +198,7 @@ class LiveRun:
             trigger_s=settings.trigger_s,
             joined=settings.joined,
             run=self.number if cluster.tagged else None,
+            keep_bytes=settings.keep_gb * _GB,
         )
         names = [kind.name for kind in settings.kinds]
         own = SparksOwnNodes(spark, running, kind=names[0]) if settings.spark_allocates else None
@@ -223,6 +227,8 @@ class LiveRun:
             if not actuator.reconfiguring and self._is_calm():
                 nodes.refill()
             self._look_after(running, cluster, actuator, journal)
+            for stream, tuples in running.given_up().items():
+                self.given_up[stream] = self.given_up.get(stream, 0) + tuples
             if feeder.problem is not None:
                 raise RunError(f"feeding stopped: {feeder.problem}")
 
@@ -377,6 +383,7 @@ class LiveRun:
             seconds=seconds,
             unfinished=self.unfinished,
             failures=[_failed_often(name, count, why) for name, (count, why) in self.failures.items()],
+            given_up=sum(self.given_up.values()),
         )
 
 

@@ -46,6 +46,7 @@ class LiveSettings:
     label: str = ""  # what the run is called in tables; who decides if left out
     retune_s: float = 300.0  # a manager that tunes: from one tuning to looking whether another is needed
     tuning_limit_s: float = 600.0  # a tuning that takes longer is given up
+    keep_gb: float = 10.0  # results of a sink without a writer: beyond that, the oldest go
     master: str | None = None  # of a cluster that runs already; None: an embedded one
     conf: Mapping[str, str] = field(default_factory=dict)  # Spark settings for its session
     force_scaling: bool = False  # a change at every interval, to show that results stay the same
@@ -62,6 +63,8 @@ class LiveSettings:
         ):
             if not (isfinite(value) and value > 0):
                 raise InputError(f"{what} {value} s; it must be positive")
+        if not self.keep_gb > 0:
+            raise InputError(f"results to keep: {self.keep_gb} GB; it must be positive")
         for count in (self.replicas, *self.replicas_of.values()):
             if count < 1:
                 raise InputError(f"replicas={count}; at least one replica must run")

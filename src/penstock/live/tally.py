@@ -78,6 +78,7 @@ class Tally:
         seconds: float,
         unfinished: Sequence[tuple[float, int]] = (),
         failures: Sequence[str] = (),
+        given_up: int = 0,
     ) -> Summary:
         """So far. `unfinished` has (time, tuples) of what is still inside: at least so long did it take."""
         took = self._took.copy()
@@ -103,6 +104,7 @@ class Tally:
             downtime_pct=100 * self._downtime_s / seconds if seconds else 0.0,
             replica_changes=self._replica_changes,
             host_full_pct=self._full.pct,
+            given_up=given_up,
             failures=tuple(failures),
         )
 

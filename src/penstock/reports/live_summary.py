@@ -109,6 +109,7 @@ def cells(summary: "Summary") -> list[tuple[str, str]]:
     return [
         ("tuples", f"{summary.tuples:,} in {summary.seconds:.0f} s"),
         *([("still waiting at the end", f"{summary.unfinished:,}")] if summary.unfinished else []),
+        *([("results no longer kept", f"{summary.given_up:,} tuples")] if summary.given_up else []),
         ("violations", late),
         ("response time p50", _seconds(summary.response_time_p50_s)),
         ("response time p95", _seconds(summary.response_time_p95_s)),

@@ -176,7 +176,7 @@ def whole_candles(results: StreamLog) -> list[Shown]:
     from pyarrow import parquet
 
     last: dict[tuple[int, str], Shown] = {}
-    for batch in results.batches(0, results.end()):
+    for batch in results.all():
         for file in batch.files:
             rows = parquet.read_table(results.data_file(file.name), columns=list(Shown._fields)).to_pylist()
             for row in rows:

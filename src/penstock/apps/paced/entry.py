@@ -68,7 +68,7 @@ def _results(app: "App", work: Path, results: Path) -> str:
     from penstock.runtimes.spark.stream_log import StreamLog
 
     logs = {sink: StreamLog(work / "streams" / origin) for sink, origin in app.sinks.items()}
-    counts = {sink: sum(batch.tuples for batch in log.batches(0, log.end())) for sink, log in logs.items()}
+    counts = {sink: sum(batch.tuples for batch in log.all()) for sink, log in logs.items()}
     return ", ".join(f"{tuples} tuples at {sink}" for sink, tuples in counts.items())
 
 

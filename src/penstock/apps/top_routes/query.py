@@ -295,7 +295,7 @@ def challenge_rows(results: StreamLog) -> Iterator[str]:
     """
     from pyarrow import parquet
 
-    for batch in results.batches(0, results.end()):
+    for batch in results.all():
         rows = [
             row
             for file in batch.files

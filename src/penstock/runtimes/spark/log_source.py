@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from penstock.domain.errors import InputError
 from penstock.runtimes.spark.partitions import shares
-from penstock.runtimes.spark.stream_log import StreamLog
+from penstock.runtimes.spark.stream_log import MOST_TUPLES, StreamLog
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 FORMAT = "penstock-log"
 # Of one micro-batch: after a long stop it catches up in steps, and an executor's memory is no matter of luck.
 _MOST_BATCHES = 1000
-_MOST_TUPLES = 50_000  # for each task
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class LogReader(DataSourceStreamReader):
         begin, intake = int(start["batch"]), intake_in(self._intake)
         end = begin if intake.held else min(self._log.end(begin), begin + _MOST_BATCHES)
         if end > begin:
-            each = _MOST_TUPLES if intake.each is None else min(intake.each, _MOST_TUPLES)
+            each = MOST_TUPLES if intake.each is None else min(intake.each, MOST_TUPLES)
             end = self._log.end_of(begin, end, tuples=each * intake.parts)
         return {"log": self._log.name, "batch": end}
 

@@ -11,8 +11,10 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +23,7 @@ from penstock.files import write_whole
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.executors import forget_oldest
+from penstock.runtimes.spark.kept_results import KeptResults
 from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in, schema_of
 from penstock.runtimes.spark.offsets import (
     at_rest,
@@ -33,7 +36,7 @@ from penstock.runtimes.spark.offsets import (
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
 from penstock.runtimes.spark.stages import plan_of, unseen_stage
-from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
+from penstock.runtimes.spark.stream_log import MOST_TUPLES, Batch, LogFile, Origins, StreamLog
 from penstock.runtimes.spark.taps import (
     REPORT_SCHEMA,
     EntryReport,
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
 MONITOR = "monitor"
 WRITER = "writer"
 SINK = ".sink"  # it keeps everything, so it is never past anything; no operator has such a name
-_TRIAL = "trial-"
+_TRIAL, _STREAMS = "trial-", "streams"
 _GROUPS = 4  # of tuples that came between two micro-batches of a source
 _TRIED = 10  # tuples for an executor that has never had any
 _OF_OBJECTIVE = 0.5  # of the response time: what a micro-batch may work on tuples
@@ -131,9 +134,11 @@ class RunningApp:
         trigger_s: float = 0.2,
         joined: bool = False,
         run: str | None = None,
+        keep_bytes: float = inf,
     ) -> None:
         """A micro-batch every `trigger_s` at most. `joined` says that chains share queries where they can.
-        `run` names this one among others on the same master, where workers carry tags."""
+        `run` names this one among others on the same master, where workers carry tags. Of every sink without
+        a writer no more than `keep_bytes` are kept: beyond that, the oldest results go."""
         self.app, self.spark, self.work, self.trigger_s = app, spark, work, trigger_s
         self.plan = {query.name: query for query in app.queries(joined=joined)}
         self.chains = {chain.name: chain for query in self.plan.values() for chain in query.chains}
@@ -160,6 +165,11 @@ class RunningApp:
             consumers += [WRITER] if stream in app.writers else []
             consumers += [SINK] if stream in app.kept.values() else []
             self.log(stream).create(consumers)
+        self._kept = {
+            stream: KeptResults(self.log(stream), SINK, most_bytes=keep_bytes)
+            for stream in set(app.kept.values())
+        }
+        self._given_up = dict.fromkeys(self._kept, 0)  # tuples of results that are no longer kept
         for name in self.chains:
             self._entry(name).mkdir(parents=True, exist_ok=True)
             self._inner(name).mkdir(parents=True, exist_ok=True)
@@ -174,7 +184,7 @@ class RunningApp:
         self._took_in: dict[str, _TakenIn] = {}  # the latest of every source that Spark reads itself
 
     def log(self, stream: str) -> StreamLog:
-        return self._logs.setdefault(stream, StreamLog(self.work / "streams" / stream))
+        return self._logs.setdefault(stream, StreamLog(self.work / _STREAMS / stream))
 
     def checkpoint(self, chain: str) -> Path:
         return self.work / "checkpoints" / chain
@@ -241,6 +251,13 @@ class RunningApp:
             tasks = self.spark.sparkContext.parallelize(range(executors), executors).withResources(profile)
             tasks.foreachPartition(held_until(executor, str(free), str(held)))
 
+    def given_up(self) -> dict[str, int]:
+        """Tuples of results that went since the last call, because more than enough was kept; by operator."""
+        with self._clean_lock:
+            gone = {stream: tuples for stream, tuples in self._given_up.items() if tuples}
+            self._given_up.update(dict.fromkeys(gone, 0))
+        return gone
+
     def served(self, chain: str, executor: str) -> bool:
         """Whether an executor has processed tuples for this chain."""
         return executor in self._served[chain]
@@ -299,7 +316,7 @@ class RunningApp:
             raise InputError(f"source '{name}': its reader failed: {in_one_line(problem)}") from problem
         checkpoint = self.checkpoint(name)
         self.queries[name] = (
-            frame.mapInArrow(exit_tap(str(self.log(name).root / "data")), REPORT_SCHEMA)
+            frame.mapInArrow(exit_tap(str(self.log(name).root / "data"), MOST_TUPLES), REPORT_SCHEMA)
             .writeStream.queryName(name)
             .foreachBatch(lambda batch, epoch: self._take_in(name, batch, epoch))
             .option("checkpointLocation", str(checkpoint))
@@ -570,6 +587,8 @@ class RunningApp:
         if epoch and epoch % _SWEPT_EVERY == 0:
             log.sweep(older_than_s=_ABANDONED_S)
         with self._clean_lock:  # several chains may read the same stream
+            if query.output in self._kept:
+                self._given_up[query.output] += self._kept[query.output].keep()
             for stream in (*query.inputs, query.output):
                 self.log(stream).clean()
 
@@ -632,6 +651,13 @@ def _check_stages(chain: Chain, ended: "DataFrame") -> None:
 
 def _short(node: str) -> str:
     return textwrap.shorten(node, 80, placeholder=" ...")
+
+
+def sweep(work: Path) -> None:
+    """Once Spark has ended: files that tasks have left which were cut short."""
+    with suppress(OSError, InputError):  # the next start sweeps as well
+        for place in (work / _STREAMS).iterdir():
+            StreamLog(place).sweep()
 
 
 def busiest_s(stage: Sequence[EntryReport | TaskReport]) -> float:

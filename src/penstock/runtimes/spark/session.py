@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.java import environment, standard_error_in
 from penstock.java_errors import in_one_line
+from penstock.runtimes.spark.callbacks import guard_callbacks
 from penstock.runtimes.spark.cluster import LOOPBACK, POOL, SPEED_VARIABLE, ClusterError, is_loopback
 from penstock.runtimes.spark.daemon import DAEMON, MODULES_VARIABLE
 from penstock.runtimes.spark.log_source import LogSource
@@ -140,6 +141,7 @@ def _start_java(settings: Mapping[str, str]) -> None:
     for key, value in settings.items():
         conf.set(key, value)
     SparkContext._ensure_initialized(conf=conf)
+    guard_callbacks(SparkContext._gateway)
 
 
 def check_alone() -> None:

@@ -7,19 +7,26 @@
 A batch exists from the moment its manifest is renamed into place, whole, and is never
 changed; by then all of it is on disk. One query writes a log, any number read it. The number
 of a batch is the offset of whoever reads, so batches are read in order and none twice.
+
+Numbers have no gaps: whoever looks for the end goes on while there is a next one. So a micro-batch too large
+for one batch is published as several whose manifests are written from the last to the first: all of
+them are there once the first one is.
 """
 
 import json
 import shutil
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.domain.errors import InputError
 from penstock.files import put_on_disk, write_whole
 from penstock.runtimes.spark.offsets import Taken
+
+MOST_TUPLES = 50_000  # of a batch, as far as its files can be told apart
 
 Origins = tuple[tuple[float, int], ...]  # (moment tuples entered the application, how many of them)
 
@@ -56,6 +63,7 @@ class StreamLog:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._latest = 0  # number of a batch that was the last once
+        self._oldest: int | None = None  # number of the first that has not been removed; looked for once
 
     @property
     def name(self) -> str:
@@ -105,12 +113,23 @@ class StreamLog:
         end = self.end(self._latest)
         # Old ones are removed in order, and never the last: if this one is there, none after it was removed.
         if end == 0 or not self._manifest(end - 1).exists():
-            numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
-            if not numbers:
+            first = self.first()
+            if first is None:
                 return None
-            end = max(numbers) + 1
+            end = self.end(first)
         self._latest = end - 1
         return self.batch(end - 1)
+
+    def first(self) -> int | None:
+        """The number of the oldest batch there is."""
+        return min((int(path.stem) for path in (self.root / "batches").glob("*.json")), default=None)
+
+    def all(self) -> Iterator[Batch]:
+        """Every batch there is, in order."""
+        number = self.first() or 0
+        while self._manifest(number).exists():
+            yield self.batch(number)
+            number += 1
 
     def has(self, epoch: int, taken: Taken | None = None) -> bool:
         """Whether the writer has published this epoch, before a crash: of a query, the very micro-batch.
@@ -161,8 +180,17 @@ class StreamLog:
             query=None if taken is None else taken.query,
             upto="" if taken is None else taken.upto,
         )
+        parts = _parts(batch)
+        if len(parts) > 1 and last is None:
+            # Without one before them, nobody could tell whether the first of several is still to come.
+            parts = [replace(batch, files=(), origins=(), epoch=-1), *_numbered(parts, 1)]
+            self._write(parts.pop(0))
+        for part in reversed(parts):
+            self._write(part)
+        return parts[-1]
+
+    def _write(self, batch: Batch) -> None:
         write_whole(self._manifest(batch.number), json.dumps(asdict(batch)))
-        return batch
 
     def sampled(self, file: Path, *, tuples: int) -> Path | None:
         """A few late tuples in a file of their own; None if there are none."""
@@ -177,13 +205,14 @@ class StreamLog:
     def export(self, folder: Path) -> int:
         """Bring the files of all batches, and no others, to a folder, in order; returns how many tuples."""
         folder.mkdir(parents=True, exist_ok=True)
-        batches = self.batches(0, self.end())
-        for batch in batches:
+        tuples = 0
+        for batch in self.all():
             for file in batch.files:
                 target = folder / f"{batch.number:09d}-{file.name}"
                 if not target.exists():  # a run that went on after a stop has brought some before
                     _link(self.data_file(file.name), target)
-        return sum(batch.tuples for batch in batches)
+            tuples += batch.tuples
+        return tuples
 
     def passed(self, consumer: str, number: int) -> None:
         """Batches below `number` are no longer needed by this consumer."""
@@ -204,14 +233,27 @@ class StreamLog:
         consumers = [path.stem for path in (self.root / "consumers").glob("*.json")]
         if not consumers:
             return 0
-        needed = min(self.needs(consumer) for consumer in consumers)
-        numbers = sorted(int(path.stem) for path in (self.root / "batches").glob("*.json"))
-        old = [number for number in numbers[:-1] if number < needed]
-        for number in old:
+        needed, last = min(self.needs(consumer) for consumer in consumers), self.last()
+        if last is None or not needed:
+            return 0
+        if self._oldest is None:
+            self._oldest = self.first() or 0
+        gone, until = 0, min(needed, last.number)
+        while self._oldest < until:  # one after another: listing all would take long where many are kept
+            self._remove(self._oldest)
+            self._oldest += 1
+            gone += 1
+        return gone
+
+    def size_of(self, batch: Batch) -> int:
+        """Bytes on disk."""
+        return sum(self.data_file(file.name).stat().st_size for file in batch.files)
+
+    def _remove(self, number: int) -> None:
+        if self._manifest(number).exists():
             batch = self.batch(number)
             self._manifest(number).unlink()  # first: a manifest never names a file that is gone
             self._discard(batch.files)
-        return len(old)
 
     def sweep(self, *, older_than_s: float = 0.0) -> int:
         """Remove files that no batch names and that are not being written any more: tasks that failed, or a
@@ -236,6 +278,45 @@ class StreamLog:
 
     def _mark(self, consumer: str) -> Path:
         return self.root / "consumers" / f"{consumer}.json"
+
+
+def _parts(batch: Batch) -> list[Batch]:
+    """A batch, or several that follow each other in its place, none of them too large."""
+    groups: list[list[LogFile]] = [[]]
+    for file in batch.files:
+        if groups[-1] and sum(one.tuples for one in groups[-1]) + file.tuples > MOST_TUPLES:
+            groups.append([])
+        groups[-1].append(file)
+    if len(groups) == 1:
+        return [batch]
+    origins, parts = deque(batch.origins), list[Batch]()
+    for group in groups:
+        files = tuple(group)
+        parts.append(
+            replace(batch, files=files, origins=_first_of(origins, sum(one.tuples for one in files)))
+        )
+    parts[-1] = replace(parts[-1], origins=(*parts[-1].origins, *origins))
+    final = [replace(part, final=False) for part in parts[:-1]]
+    return _numbered([*final, parts[-1]], 0)
+
+
+def _numbered(parts: Sequence[Batch], later: int) -> list[Batch]:
+    """One after another, this much later than the first is now."""
+    begin = parts[0].number + later
+    return [replace(part, number=begin + place) for place, part in enumerate(parts)]
+
+
+def _first_of(origins: "deque[tuple[float, int]]", tuples: int) -> Origins:
+    """When the first so many tuples entered; they are taken away."""
+    taken = list[tuple[float, int]]()
+    while tuples and origins:
+        at_s, there = origins.popleft()
+        here = min(there, tuples)
+        taken.append((at_s, here))
+        tuples -= here
+        if there > here:
+            origins.appendleft((at_s, there - here))
+    return tuple(taken)
 
 
 def _link(file: Path, target: Path) -> None:

@@ -71,34 +71,41 @@ def report_of(row: "Row") -> TaskReport:
     return TaskReport(**values, at_end=at_end)
 
 
-def exit_tap(directory: str) -> Tap:
-    """Writes what arrives into a file of this directory, and yields the report."""
+def exit_tap(directory: str, most: int | None = None) -> Tap:
+    """Writes what arrives into a file of this directory, and yields the report; into several, and a report
+    of each, where none may have more than so many tuples (and one Arrow batch of Spark's at least)."""
 
     def penstock_tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         import pyarrow
         from pyarrow import parquet
 
         began_s = time.time()
-        name = f"{uuid.uuid4().hex}.parquet"
-        tuples, writer = 0, None
+        name, tuples, writer = f"{uuid.uuid4().hex}.parquet", 0, None
+
+        def report() -> "RecordBatch":
+            if writer is not None:
+                writer.close()
+                put_on_disk(os.path.join(directory, name))  # before anybody hears of it
+            return pyarrow.RecordBatch.from_pydict(
+                {
+                    "file": [name],
+                    "tuples": [tuples],
+                    "executor": [executor_id()],
+                    "began_s": [began_s],
+                    "ended_s": [time.time()],
+                    **host_load.here().as_columns(),
+                }
+            )
+
         for batch in batches:
+            if most is not None and writer is not None and tuples + batch.num_rows > most:
+                yield report()
+                name, tuples, writer = f"{uuid.uuid4().hex}.parquet", 0, None
             if writer is None:
                 writer = parquet.ParquetWriter(os.path.join(directory, name), batch.schema)
             writer.write_batch(batch)
             tuples += batch.num_rows
-        if writer is not None:
-            writer.close()
-            put_on_disk(os.path.join(directory, name))  # before anybody hears of it
-        yield pyarrow.RecordBatch.from_pydict(
-            {
-                "file": [name],
-                "tuples": [tuples],
-                "executor": [executor_id()],
-                "began_s": [began_s],
-                "ended_s": [time.time()],
-                **host_load.here().as_columns(),
-            }
-        )
+        yield report()
 
     return penstock_tap
 

@@ -1,0 +1,1 @@
+"""Entries of accounts, each with its number and balance: a tuple lost, doubled or out of order shows."""

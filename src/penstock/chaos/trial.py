@@ -1,0 +1,238 @@
+"""One trial: the ledger under forced scaling, what its scenario has in store for it, and what came of it."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.apps.ledger.entry import NAME
+from penstock.apps.ledger.query import SOURCE
+from penstock.chaos import books, inside
+from penstock.chaos.faults import Faults
+from penstock.chaos.processes import MARK, marked
+from penstock.chaos.scenario import ENDS_IT, MAY_END_IT, Kind, Scenario
+from penstock.runtimes.spark.stream_log import StreamLog
+
+INPUT_S, RATE = 16, 50  # seconds of feeding, tuples/s
+_INTERVAL_S = 2.0  # between two forced changes
+_POLL_S = 0.1
+_STUCK_S = 240.0  # without a tuple more at any stream
+_GONE_S = 30.0  # for processes and temporary files to go after the run
+_STARTS = 12  # of the driver, at the most
+_CHAINS = ("read", "post", "audit")
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What came of one trial; right if nothing stands in `problems`."""
+
+    scenario: Scenario
+    problems: list[str] = field(default_factory=list)
+    happened: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # faults that could not be had, and why
+    starts: int = 0
+    seconds: float = 0.0
+
+    @property
+    def right(self) -> bool:
+        return not self.problems
+
+
+class Trial:
+    """Runs once; its folder is there afterwards."""
+
+    def __init__(self, scenario: Scenario, folder: Path, on_event: Callable[[str], None]) -> None:
+        self._scenario, self._folder, self._say = scenario, folder, on_event
+        self._out, self._rates = folder / "run", folder / "rates.txt"
+        self._mark = secrets.token_hex(8)
+        self._outcome = Outcome(scenario=scenario)
+        self._due = list(scenario.faults)
+        self._fed_s: dict[float, float] = {}  # share of the input -> since when it has been fed
+        self._excused = False  # it may end with status 1
+        self._told = False  # to end
+
+    def run(self) -> Outcome:
+        began_s = time.monotonic()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._rates.write_text(f"{RATE}\n" * INPUT_S)
+        self._temporary = Path(tempfile.mkdtemp(prefix="chaos-"))
+        self._influence = self._temporary.with_suffix(".json")
+        self._faults = Faults(self._out, mark=self._mark, influence=self._influence)
+        if any(fault.kind is Kind.FULL_DISK for fault in self._scenario.faults):
+            self._faults.mount()
+        try:
+            self._lived_through()
+            self._judge()
+        finally:
+            for one in marked(self._mark):
+                one.tell(signal.SIGKILL)
+            self._faults.end()
+            if self._outcome.problems:  # what is wrong can be looked at afterwards
+                shutil.copytree(self._out, self._folder / "kept", dirs_exist_ok=True)
+            self._faults.unmount()
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._influence.unlink(missing_ok=True)
+        self._outcome.seconds = time.monotonic() - began_s
+        return self._outcome
+
+    # --- the run
+
+    def _command(self) -> list[str]:
+        scenario = self._scenario
+        return [
+            *(sys.executable, "-m", "penstock", "run", NAME, "--out", str(self._out), "--until-done"),
+            *("--rates", str(self._rates), "--force-scaling", "--interval", f"{_INTERVAL_S:g}"),
+            *("--joined" if scenario.joined else "--apart", "--protocol", scenario.protocol.value),
+            *("--max-replicas", str(scenario.max_replicas), "--seed", str(scenario.seed)),
+        ]
+
+    def _environment(self) -> Mapping[str, str]:
+        places = [str(Path(inside.__file__).parent), os.environ.get("PYTHONPATH", "")]
+        return {
+            **os.environ,
+            MARK: self._mark,
+            "PENSTOCK_CHAOS_INSIDE": str(self._influence),
+            "PYTHONPATH": os.pathsep.join(place for place in places if place),
+            "TMPDIR": str(self._temporary),
+        }
+
+    def _lived_through(self) -> None:
+        """Start the driver, and again while it ends for a reason that was given to it."""
+        while not self._outcome.problems:
+            self._outcome.starts += 1
+            self._excused = self._told = False
+            status, said = self._one_life()
+            if status == 0 and self._is_finished():
+                return
+            self._outcome.problems += self._objections(status, said)
+            if self._outcome.starts == _STARTS:
+                self._outcome.problems.append(f"started {_STARTS} times, and not through")
+
+    def _one_life(self) -> tuple[int, str]:
+        errors = self._folder / f"errors-{self._outcome.starts}.txt"
+        with errors.open("wb") as output:
+            driver = subprocess.Popen(
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=output,
+                env=self._environment(),
+                cwd=self._folder,
+            )
+        progress, since_s = self._published(), time.monotonic()
+        while driver.poll() is None:
+            time.sleep(_POLL_S)
+            self._faults.over_now()
+            self._happen(driver)
+            now = self._published()
+            if now != progress:
+                progress, since_s = now, time.monotonic()
+            elif time.monotonic() - since_s > _STUCK_S:
+                self._outcome.problems.append(f"nothing more came for {_STUCK_S:g} s")
+                driver.kill()
+        return driver.wait(), errors.read_text(errors="replace")
+
+    def _objections(self, status: int, said: str) -> list[str]:
+        """To how a driver has ended before all was done."""
+        last = (said.strip().splitlines() or [""])[-1]
+        if "Traceback" in said:
+            return [f"a traceback: {last}"]
+        if self._told or status == -signal.SIGKILL:
+            return [] if status in (0, -signal.SIGKILL) or self._excused else [f"told to end: {last}"]
+        if status == 1 and self._excused:
+            return [] if last.startswith("penstock: ") else [f"its last line was '{last}'"]
+        return [f"it ended with status {status}: {last}"]
+
+    def _is_finished(self) -> bool:
+        try:
+            return bool(json.loads((self._out / "summary.json").read_text())["finished"])
+        except (OSError, ValueError):
+            return False
+
+    def _published(self) -> tuple[int, ...]:
+        streams = (self._log(name) for name in (SOURCE, *_CHAINS))
+        return tuple(log.end() if log.root.exists() else 0 for log in streams)
+
+    def _log(self, stream: str) -> StreamLog:
+        return StreamLog(self._out / "work" / "streams" / stream)
+
+    def _share_fed(self) -> float:
+        with suppress(Exception):  # being written, or removed by now
+            last = self._log(SOURCE).last()
+            return 0.0 if last is None else last.epoch / (INPUT_S * RATE)
+        return 0.0
+
+    # --- what happens to it
+
+    def _happen(self, driver: "subprocess.Popen[bytes]") -> None:
+        if not self._due:
+            return
+        fault, now_s = self._due[0], time.monotonic()
+        if self._share_fed() < fault.share:
+            return
+        since_s = self._fed_s.setdefault(fault.share, now_s)
+        if now_s - since_s < fault.after_s:
+            return
+        self._due.pop(0)
+        second = fault.kind is Kind.SECOND_CONTROLLER
+        done = self._second(fault.kind.value) if second else self._faults.carry_out(fault, driver.pid)
+        if done is None:
+            self._outcome.left_out.append(fault.kind.value)
+            return
+        text = f"{done} when {100 * self._share_fed():.0f} % was fed"
+        self._outcome.happened.append(text)
+        self._say(text)
+        self._excused |= fault.kind in MAY_END_IT
+        self._told |= fault.kind in ENDS_IT
+
+    def _second(self, what: str) -> str:
+        """It has to be refused in one line that names the first."""
+        second = subprocess.run(
+            self._command(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=self._environment(),
+            cwd=self._folder,
+            check=False,
+            timeout=_STUCK_S,
+        )
+        said = second.stderr.strip()
+        if second.returncode != 2 or "in use by another run" not in said or "\n" in said:
+            ended = f"a second controller ended with status {second.returncode}: {said[-300:]}"
+            if "holds a finished run" not in said:  # the first one has ended meanwhile
+                self._outcome.problems.append(ended)
+        return what
+
+    # --- what came of it
+
+    def _judge(self) -> None:
+        problems = self._outcome.problems
+        if problems:
+            return
+        left = self._left()
+        problems += left
+        problems += books.wrong_results(books.read_back(self._out / "results" / "books.csv"), INPUT_S * RATE)
+        problems += books.wrong_replay(self._out / "journal.jsonl")
+        (self._out / "ballast").unlink(missing_ok=True)
+        problems += books.left_over(self._out, self._temporary)
+
+    def _left(self) -> list[str]:
+        """Processes that are still there a while after the end; with them go their ports."""
+        deadline_s = time.monotonic() + _GONE_S
+        while there := marked(self._mark):
+            if time.monotonic() > deadline_s:
+                return [f"{len(there)} processes left: {' '.join(there[0].words)[:200]}"]
+            time.sleep(_POLL_S)
+        while any(self._temporary.iterdir()) and time.monotonic() < deadline_s:
+            time.sleep(_POLL_S)
+        return []
