@@ -64,6 +64,7 @@ class StreamLog:
         self.root = root
         self._latest = 0  # number of a batch that was the last once
         self._oldest: int | None = None  # number of the first that has not been removed; looked for once
+        self._may_be_torn = True  # by a crash, after some of several batches
 
     @property
     def name(self) -> str:
@@ -181,13 +182,24 @@ class StreamLog:
             upto="" if taken is None else taken.upto,
         )
         parts = _parts(batch)
+        if self._may_be_torn:
+            self._remove_torn(batch.number)
         if len(parts) > 1 and last is None:
             # Without one before them, nobody could tell whether the first of several is still to come.
             parts = [replace(batch, files=(), origins=(), epoch=-1), *_numbered(parts, 1)]
             self._write(parts.pop(0))
+        self._may_be_torn = len(parts) > 1
         for part in reversed(parts):
             self._write(part)
+        self._may_be_torn = False
         return parts[-1]
+
+    def _remove_torn(self, number: int) -> None:
+        """Manifests from this number on, of a micro-batch whose first was not written any more: it comes
+        again, maybe in fewer batches, and those that are too many would follow it."""
+        for path in (self.root / "batches").glob("*.json"):
+            if int(path.stem) >= number:
+                path.unlink()
 
     def _write(self, batch: Batch) -> None:
         write_whole(self._manifest(batch.number), json.dumps(asdict(batch)))
