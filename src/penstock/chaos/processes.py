@@ -83,4 +83,4 @@ class Cast:
         return [one for one in self.all if one.parent in forking]
 
     def _java(self, program: str) -> list[Process]:
-        return [one for one in self.all if one.words[-1:] and one.has(program) and one.has("java")]
+        return [one for one in self.all if one.has(program) and one.has("java")]
