@@ -45,9 +45,15 @@ class Faults:
 
     def __init__(self, out: Path, *, mark: str, influence: Path) -> None:
         self._out, self._mark, self._influence = out, mark, influence
+        self._ballast = out / "ballast"
         self._ends: list[tuple[float, Callable[[], None]]] = []  # when a fault that lasts is over
         self._has_disk = False  # of its own
         self._do_influence()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the disk is, now."""
+        return self._ballast.exists()
 
     def carry_out(self, fault: Fault, driver: int) -> str | None:
         """What was done; None if there was nothing to do it to."""
@@ -124,11 +130,10 @@ class Faults:
             subprocess.run(["umount", "--lazy", str(self._out)], check=False, capture_output=True)
 
     def _fill(self, seconds: float) -> bool:
-        ballast = self._out / "ballast"
-        with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        with self._ballast.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(bytes(1 << 16))
-        self._after(seconds, lambda: ballast.unlink(missing_ok=True))
+        self._after(seconds, lambda: self._ballast.unlink(missing_ok=True))
         return True
 
 

@@ -109,7 +109,7 @@ class Trial:
         """Start the driver, and again while it ends for a reason that was given to it."""
         while not self._outcome.problems:
             self._outcome.starts += 1
-            self._excused = self._told = False
+            self._excused, self._told = self._faults.is_full, False
             status, said = self._one_life()
             if status == 0 and self._is_finished():
                 return
@@ -223,7 +223,7 @@ class Trial:
         problems += left
         problems += books.wrong_results(books.read_back(self._out / "results" / "books.csv"), INPUT_S * RATE)
         problems += books.wrong_replay(self._out / "journal.jsonl")
-        (self._out / "ballast").unlink(missing_ok=True)
+        self._faults.end()
         problems += books.left_over(self._out, self._temporary)
 
     def _left(self) -> list[str]:

@@ -1,5 +1,6 @@
 """A live run on the screen: while it goes on, and what came of it."""
 
+import logging
 import signal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from penstock.live.fixed_replicas import Fixed
     from penstock.live.record import Interval, Summary
     from penstock.live.run import LiveRun
+
+_LOG = "python.log"  # in the work folder
 
 
 class _Stopping:
@@ -56,6 +59,8 @@ def watched(live: "LiveRun", *, stoppable: bool = False) -> "Summary":
             screen.err.print(line(interval, live.began_s), soft_wrap=True)
 
     live.on_interval, live.on_problem = shown, screen.complain
+    heard = logging.FileHandler(live.work / _LOG, delay=True)
+    logging.getLogger().addHandler(heard)  # else libraries print what they have to say, traces and all
     try:
         if not screen.err.is_terminal:
             live.on_status = screen.err.print
@@ -65,6 +70,8 @@ def watched(live: "LiveRun", *, stoppable: bool = False) -> "Summary":
             return live.run()
     finally:
         stopping.end()
+        logging.getLogger().removeHandler(heard)
+        heard.close()
 
 
 def _view(interval: "Interval", live: "LiveRun") -> "Table":
@@ -103,9 +110,12 @@ def line(interval: "Interval", began_s: float) -> str:
     rate = "-" if seen.source_rate is None else f"{seen.source_rate:.0f}"
     response = "-" if seen.response_time_s is None else f"{seen.response_time_s:.1f} s"
     replicas = ", ".join(f"{one.operator} {one.replicas.total}" for one in seen.operators)
+    backlogs = [one.backlog for one in seen.operators]
+    waiting = "-" if None in backlogs else f"{sum(one for one in backlogs if one):.0f}"
     changed = "".join(f"; {text}" for text in interval.changed)
     return (
-        f"{seen.at_s - began_s:4.0f} s: {rate} tuples/s, response {response}, replicas: {replicas}{changed}"
+        f"{seen.at_s - began_s:4.0f} s: {rate} tuples/s, response {response}, {waiting} waiting, "
+        f"replicas: {replicas}{changed}"
     )
 
 

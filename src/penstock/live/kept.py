@@ -70,4 +70,5 @@ def _lines_of(interval: Interval) -> tuple[Line, ...]:
         response_of(interval),
         replicas_of(interval),
         *(one.replicas.total for one in seen.operators),
+        *(one.backlog for one in seen.operators),
     )

@@ -38,7 +38,14 @@ from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.nodes import Nodes, nodes_for
 from penstock.runtimes.spark.restarts import Restarts
 from penstock.runtimes.spark.running import RunningApp, sweep
-from penstock.runtimes.spark.session import EMBEDDED, check_alone, python_variables, session
+from penstock.runtimes.spark.session import (
+    EMBEDDED,
+    check_alone,
+    java_has_ended,
+    python_variables,
+    session,
+    stop,
+)
 from penstock.runtimes.spark.spares import SpareNodes
 from penstock.runtimes.spark.sparks_own import SparksOwnNodes
 from penstock.runtimes.spark.topology import App, Chain
@@ -173,10 +180,17 @@ class LiveRun:
             try:
                 self._controlled(spark, cluster, journal, control, metrics, unfinished)
                 metrics.write()
-            except (InputError, OSError) as problem:  # a full disk, for example
-                raise RunError(str(problem)) from problem
+            except Exception as problem:
+                if java_has_ended():
+                    raise RunError(
+                        f"the driver's Java has ended: {self.work / 'spark.log'} may say why; "
+                        "the same command continues"
+                    ) from problem
+                if isinstance(problem, InputError | OSError):  # a full disk, for example
+                    raise RunError(str(problem)) from problem
+                raise
             finally:
-                spark.stop()
+                stop(spark)
                 sweep(self.work)
         return self._summary(time.time() - self.began_s)
 

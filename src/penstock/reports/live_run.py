@@ -1,4 +1,4 @@
-"""The page of a live run: load, response time against the objective, replicas, and decisions."""
+"""The page of a live run: load, response time against the objective, replicas, backlog, and decisions."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -110,8 +110,8 @@ def in_a_row(rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def over_time(rows: Sequence[Row], objective_s: float) -> go.Figure:
-    """Three strips over the same time: tuples/s, seconds, replicas."""
-    figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.06)
+    """Four strips over the same time: tuples/s, seconds, replicas, and tuples that wait."""
+    figure = make_subplots(rows=4, cols=1, shared_xaxes=True, vertical_spacing=0.06)
     at = [row["at_s"] for row in rows]
     figure.add_scatter(
         x=at, y=[row["source_rate"] for row in rows], name="load", line={"color": COLOURS[6]}, row=1, col=1
@@ -137,21 +137,34 @@ def over_time(rows: Sequence[Row], objective_s: float) -> go.Figure:
     )
     chains = [key.removesuffix(".replicas") for key in rows[0] if key.endswith(".replicas")]
     for index, chain in enumerate(chains):
+        colour = COLOURS[(index + 2) % len(COLOURS)]
         figure.add_scatter(
             x=at,
             y=[row[f"{chain}.replicas"] for row in rows],
-            name=f"replicas of {chain}",
-            line={"color": COLOURS[(index + 2) % len(COLOURS)], "shape": "hv"},
+            name=chain,
+            legendgroup=chain,
+            line={"color": colour, "shape": "hv"},
             row=3,
+            col=1,
+        )
+        figure.add_scatter(
+            x=at,
+            y=[row[f"{chain}.backlog"] for row in rows],
+            name=chain,
+            legendgroup=chain,
+            showlegend=False,
+            line={"color": colour},
+            row=4,
             col=1,
         )
     figure.update_yaxes(title="tuples/s", rangemode="tozero", row=1, col=1)
     figure.update_yaxes(title="response time (s)", rangemode="tozero", row=2, col=1)
     figure.update_yaxes(title="replicas", rangemode="tozero", dtick=1, row=3, col=1)
-    figure.update_xaxes(title="seconds since start", row=3, col=1)
+    figure.update_yaxes(title="tuples waiting", rangemode="tozero", row=4, col=1)
+    figure.update_xaxes(title="seconds since start", row=4, col=1)
     figure.update_layout(
         template="plotly_white",
-        height=720,
+        height=900,
         margin={"l": 70, "r": 20, "t": 40, "b": 50},
         font={"family": "system-ui, sans-serif", "size": 13},
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},

@@ -250,7 +250,10 @@ def test_a_bad_trace_is_named_by_file_line_and_value(run: Run, tmp_path: Path, k
         (["simulate", "--rate-change", "2@-0.1"], "slots count from 0"),
         (["simulate", "--slots", "99999999999"], "slots=99999999999"),
         (["trace", "synth", "--out", "x.txt", "--mean-rate", "inf"], "mean rate inf"),
-        (["run", "nothing"], "application 'nothing': unknown; choose one of algo-trader, diamond, ledger, lookups"),
+        (
+            ["run", "nothing"],
+            "application 'nothing': unknown; choose one of algo-trader, diamond, ledger, lookups",
+        ),
         (["run", "paced", "--minutes", "0"], "minutes 0"),
         (["run", "paced", "--policy", "nope"], "policy 'nope': unknown"),
         (["run", "paced", "--load", "storm"], "load 'storm': unknown"),

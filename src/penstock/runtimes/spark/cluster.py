@@ -42,16 +42,22 @@ _PYTHON = "python"
 _ALIVE = b"alive"
 # When we end, however we end, it kills the others of its process group, removes folders, and ends. The
 # first folder is the cluster's; the second one is needed as long as we live, so a word says that we do.
+# Who was killed, and our own Java, which ends by itself, may take their time and go on writing there.
 _WARDEN = """
-import os, shutil, sys
+import os, shutil, sys, time
 from contextlib import suppress
 alive = sys.stdin.buffer.read()
 for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):
     with suppress(OSError):
         if number != os.getpid() and os.getpgid(number) == os.getpgid(0):
             os.kill(number, 9)
-for folder in sys.argv[1:2] if alive else sys.argv[1:]:
-    shutil.rmtree(folder, ignore_errors=True)
+folders, gone, until_s = sys.argv[1:2] if alive else sys.argv[1:], 0, time.monotonic() + 60
+while gone < (1 if alive else 5) and time.monotonic() < until_s:
+    gone = 0 if any(map(os.path.exists, folders)) else gone + 1
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    if not alive or not gone:
+        time.sleep(.2)
 os.killpg(0, 9)
 """
 _MB = 1024

@@ -1,9 +1,11 @@
 """A Spark session in which every operator can have executors of its own."""
 
+import logging
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.java import environment, standard_error_in
 from penstock.java_errors import in_one_line
@@ -129,8 +131,15 @@ def session(
             spark = builder.getOrCreate()
     except Exception as problem:  # Java's, py4j's or Spark's own: it did not start
         raise ClusterError(f"Spark did not start: {in_one_line(problem)}; see {log}") from problem
+    _say_nothing(spark)
     spark.dataSource.register(LogSource)
     return spark
+
+
+def _say_nothing(spark: "SparkSession") -> None:
+    """Where Java ends, Python's servers would print traces: it is told in one line elsewhere."""
+    server: Any = spark.sparkContext._accumulatorServer
+    server.handle_error = lambda *_: logging.getLogger(__name__).debug("accumulators", exc_info=True)
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
@@ -142,6 +151,36 @@ def _start_java(settings: Mapping[str, str]) -> None:
         conf.set(key, value)
     SparkContext._ensure_initialized(conf=conf)
     guard_callbacks(SparkContext._gateway)
+
+
+def stop(spark: "SparkSession") -> None:
+    """The end of a session, also of one whose Java has ended before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where that is so, Spark says it in many lines
+        try:
+            spark.stop()
+        except OSError:
+            if not java_has_ended():
+                raise
+    if java_has_ended():
+        _forget_java()
+
+
+def java_has_ended() -> bool:
+    """Whether the driver's Java was there, and is no more: killed, or out of memory."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def _forget_java() -> None:
+    """So that another session in this process gets one of its own."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
 
 
 def check_alone() -> None:
