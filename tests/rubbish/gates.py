@@ -42,6 +42,7 @@ def closed() -> Iterator[None]:
     with (
         patch("penstock.data.spark_session.spark_session", _accepted),
         patch("penstock.live.run.LocalCluster", _accepted),
+        patch("penstock.chaos.trial.Trial.run", _accepted),
         patch("penstock.live.run.compile_policy", _nothing),
         patch("penstock.live.run.class_archive.is_made", lambda: True),
         patch("penstock.live.run.class_archive.options", lambda: ""),

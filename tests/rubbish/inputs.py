@@ -76,6 +76,8 @@ _BASES: tuple[tuple[str, ...], ...] = (
     ("replay", "going"),
     ("replay", "going/journal.jsonl", "--json"),
     ("bench", "simulator", "--threads", "1"),
+    ("chaos", "--seeds", "1", "--out", "trials", "--only", "clock"),
+    ("chaos", "--seed", "3", "--json"),
     ("power", "--seconds", "0.1"),
     ("power", "--ghz", "1.5", "--for", "0.1", "--seconds", "0.1"),
     ("power", "--restore"),

@@ -48,7 +48,6 @@ class Faults:
         self._ballast = out / "ballast"
         self._ends: list[tuple[float, Callable[[], None]]] = []  # when a fault that lasts is over
         self._has_disk = False  # of its own
-        self._do_influence()
 
     @property
     def is_full(self) -> bool:
@@ -77,15 +76,20 @@ class Faults:
     def over_now(self) -> None:
         """End what has lasted long enough."""
         now_s = time.monotonic()
-        for _, over in [one for one in self._ends if one[0] <= now_s]:
-            over()
+        due = [over for until_s, over in self._ends if until_s <= now_s]
         self._ends = [one for one in self._ends if one[0] > now_s]
+        for over in due:
+            over()
 
-    def end(self) -> None:
+    def over(self) -> None:
         """End all that lasts."""
         for _, over in self._ends:
             over()
         self._ends = []
+
+    def end(self) -> None:
+        self.over()
+        self.unmount()
 
     def _after(self, seconds: float, over: Callable[[], None]) -> None:
         self._ends.append((time.monotonic() + seconds, over))
@@ -126,7 +130,7 @@ class Faults:
         return self._has_disk
 
     def unmount(self) -> None:
-        if self._has_disk:
+        if self._out.is_mount():
             subprocess.run(["umount", "--lazy", str(self._out)], check=False, capture_output=True)
 
     def _fill(self, seconds: float) -> bool:

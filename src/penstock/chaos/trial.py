@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from penstock.apps.ledger.entry import NAME
@@ -20,6 +20,7 @@ from penstock.chaos import books, inside
 from penstock.chaos.faults import Faults
 from penstock.chaos.processes import MARK, marked
 from penstock.chaos.scenario import ENDS_IT, MAY_END_IT, Kind, Scenario
+from penstock.domain.errors import InputError
 from penstock.runtimes.spark.stream_log import StreamLog
 
 INPUT_S, RATE = 16, 50  # seconds of feeding, tuples/s
@@ -28,6 +29,7 @@ _POLL_S = 0.1
 _STUCK_S = 240.0  # without a tuple more at any stream
 _GONE_S = 30.0  # for processes and temporary files to go after the run
 _STARTS = 12  # of the driver, at the most
+INFLUENCE = "influence.json"  # what clocks and disks are told by
 _CHAINS = ("read", "post", "audit")
 
 
@@ -54,6 +56,7 @@ class Trial:
         self._scenario, self._folder, self._say = scenario, folder, on_event
         self._out, self._rates = folder / "run", folder / "rates.txt"
         self._mark = secrets.token_hex(8)
+        self._faults = Faults(self._out, mark=self._mark, influence=folder / INFLUENCE)
         self._outcome = Outcome(scenario=scenario)
         self._due = list(scenario.faults)
         self._fed_s: dict[float, float] = {}  # share of the input -> since when it has been fed
@@ -62,27 +65,34 @@ class Trial:
 
     def run(self) -> Outcome:
         began_s = time.monotonic()
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._rates.write_text(f"{RATE}\n" * INPUT_S)
-        self._temporary = Path(tempfile.mkdtemp(prefix="chaos-"))
-        self._influence = self._temporary.with_suffix(".json")
-        self._faults = Faults(self._out, mark=self._mark, influence=self._influence)
-        if any(fault.kind is Kind.FULL_DISK for fault in self._scenario.faults):
-            self._faults.mount()
-        try:
-            self._lived_through()
-            self._judge()
-        finally:
-            for one in marked(self._mark):
-                one.tell(signal.SIGKILL)
-            self._faults.end()
-            if self._outcome.problems:  # what is wrong can be looked at afterwards
-                shutil.copytree(self._out, self._folder / "kept", dirs_exist_ok=True)
-            self._faults.unmount()
-            shutil.rmtree(self._temporary, ignore_errors=True)
-            self._influence.unlink(missing_ok=True)
+        self._make_folder()
+        wants_disk = any(fault.kind is Kind.FULL_DISK for fault in self._scenario.faults)
+        with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as temporary:
+            self._temporary = Path(temporary)
+            try:
+                has_disk = wants_disk and self._faults.mount()
+                self._lived_through()
+                self._judge()
+                if has_disk and self._outcome.problems:  # what is wrong can be looked at afterwards
+                    shutil.copytree(self._out, self._folder / "kept")
+            finally:
+                for one in marked(self._mark):
+                    one.tell(signal.SIGKILL)
+                self._faults.end()
         self._outcome.seconds = time.monotonic() - began_s
         return self._outcome
+
+    def _make_folder(self) -> None:
+        """In the place of an earlier trial's, and of nothing else."""
+        drawn = self._folder / "drawn.json"
+        if drawn.exists():
+            self._faults.unmount()  # one that was killed has left it
+            shutil.rmtree(self._folder)
+        elif self._folder.exists():
+            raise InputError(f"{self._folder}: there already, and not of a trial; give another --out")
+        self._folder.mkdir(parents=True)
+        drawn.write_text(json.dumps(asdict(self._scenario), indent=1))
+        self._rates.write_text(f"{RATE}\n" * INPUT_S)
 
     # --- the run
 
@@ -100,7 +110,7 @@ class Trial:
         return {
             **os.environ,
             MARK: self._mark,
-            "PENSTOCK_CHAOS_INSIDE": str(self._influence),
+            "PENSTOCK_CHAOS_INSIDE": str(self._folder / INFLUENCE),
             "PYTHONPATH": os.pathsep.join(place for place in places if place),
             "TMPDIR": str(self._temporary),
         }
@@ -190,7 +200,7 @@ class Trial:
             return
         text = f"{done} when {100 * self._share_fed():.0f} % was fed"
         self._outcome.happened.append(text)
-        self._say(text)
+        self._say(f"seed {self._scenario.seed}: {text}")
         self._excused |= fault.kind in MAY_END_IT
         self._told |= fault.kind in ENDS_IT
 
@@ -219,11 +229,10 @@ class Trial:
         problems = self._outcome.problems
         if problems:
             return
-        left = self._left()
-        problems += left
+        problems += self._left()
         problems += books.wrong_results(books.read_back(self._out / "results" / "books.csv"), INPUT_S * RATE)
         problems += books.wrong_replay(self._out / "journal.jsonl")
-        self._faults.end()
+        self._faults.over()
         problems += books.left_over(self._out, self._temporary)
 
     def _left(self) -> list[str]:

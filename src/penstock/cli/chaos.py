@@ -53,10 +53,8 @@ def chaos(
         for number in chosen:
             bar.say(f"seed {number}")
             folder = out.absolute() / f"seed-{number}"
-            if folder.exists():
-                shutil.rmtree(folder)
             try:
-                outcome = Trial(scenario(number, kinds), folder, lambda text: None).run()
+                outcome = Trial(scenario(number, kinds), folder, bar.say).run()
             except OSError as problem:
                 raise InputError(f"--out {out}: {problem.strerror or problem}") from problem
             outcomes.append(outcome)
