@@ -54,7 +54,7 @@ def left_over(out: Path, temporary: Path) -> list[str]:
         "half written": half,
         "that no batch names": unnamed,
         "of trials": [str(path) for path in (out / "work").glob("trial-*")],
-        "temporary": [str(path) for path in temporary.iterdir()],
+        "temporary": [str(path) for path in sorted(temporary.rglob("*"))],
     }
     return [f"{len(which)} files left, {what}: {_some(which)}" for what, which in found.items() if which]
 
