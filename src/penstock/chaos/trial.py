@@ -91,7 +91,7 @@ class Trial:
         elif self._folder.exists():
             raise InputError(f"{self._folder}: there already, and not of a trial; give another --out")
         self._folder.mkdir(parents=True)
-        drawn.write_text(json.dumps(asdict(self._scenario), indent=1))
+        drawn.write_text(json.dumps(asdict(self._scenario), indent=1, default=str))
         self._rates.write_text(f"{RATE}\n" * INPUT_S)
 
     # --- the run
