@@ -1,8 +1,11 @@
 """The warden: whoever is left when a driver has ended ends, and its folders go."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,21 @@ while time.monotonic() < until_s:
     with open(os.path.join(sys.argv[1], str(time.monotonic_ns())), "w"):
         time.sleep(.01)
 """
+
+
+def state_of(pid: int) -> str:
+    """As the kernel has it; nothing of a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
 
 
 def writer(folder: Path, group: int | None) -> "subprocess.Popen[str]":
@@ -48,3 +66,31 @@ def test_folders_go_though_somebody_still_writes_there(tmp_path: Path, alive: bo
     assert time.monotonic() - began_s < 20
     assert not mine.exists()
     assert of_driver.exists() is alive
+
+
+_DRIVER = """
+import subprocess, sys, time
+warden = subprocess.Popen([sys.executable, "-c", *sys.argv[1:]], stdin=subprocess.PIPE, process_group=0)
+sleeper = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
+other = subprocess.Popen(sleeper, process_group=warden.pid, stdout=subprocess.PIPE)
+other.stdout.readline()
+print(warden.pid, other.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_folders_go_when_the_driver_dies_while_one_of_the_group_stands_still(tmp_path: Path) -> None:
+    """The kernel tells a group that nobody is left to care for, and of which one has stopped, to hang up."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    driver = subprocess.Popen(
+        [sys.executable, "-c", _DRIVER, _WARDEN, str(folder)], stdout=subprocess.PIPE, text=True
+    )
+    assert driver.stdout is not None
+    _, other = map(int, driver.stdout.readline().split())
+    os.kill(other, signal.SIGSTOP)
+    wait_until(lambda: state_of(other) == "T")
+    driver.kill()
+    driver.communicate(timeout=30)
+    wait_until(lambda: not folder.exists())
+    wait_until(lambda: state_of(other) in ("Z", ""))  # it may be that nobody waits for it

@@ -43,9 +43,11 @@ _ALIVE = b"alive"
 # When we end, however we end, it kills the others of its process group, removes folders, and ends. The
 # first folder is the cluster's; the second one is needed as long as we live, so a word says that we do.
 # Who was killed, and our own Java, which ends by itself, may take their time and go on writing there.
+# Where one of the group stands still when we end, the kernel tells all of it to hang up.
 _WARDEN = """
-import os, shutil, sys, time
+import os, shutil, signal, sys, time
 from contextlib import suppress
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
 alive = sys.stdin.buffer.read()
 for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):
     with suppress(OSError):
