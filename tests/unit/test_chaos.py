@@ -8,8 +8,8 @@ import pytest
 
 from penstock.apps.ledger.books import ACCOUNTS, BRANCHES, Posted, branch_of, entry, posted
 from penstock.chaos.books import left_over, read_back, wrong_replay, wrong_results
-from penstock.chaos.processes import Cast, Process
 from penstock.chaos.scenario import Kind, jump_s, scenario
+from penstock.runtimes.spark.processes import Cast, Process
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
 
 TOTAL = 300

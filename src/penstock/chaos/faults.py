@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.chaos.processes import Cast, Process, marked
 from penstock.chaos.scenario import Fault, Kind, jump_s
 from penstock.control.orders import Lift, Order, Override, Pause, Resume
 from penstock.domain.deployment import Replicas
 from penstock.files import write_whole
 from penstock.live.inbox import ORDERS, give
+from penstock.runtimes.spark.processes import Cast, Process, marked
 
 _SLOW_S = 0.5  # that a disk takes to have something on it
 _DISK = "64m"

@@ -18,9 +18,9 @@ from penstock.apps.ledger.entry import NAME
 from penstock.apps.ledger.query import SOURCE
 from penstock.chaos import books, inside
 from penstock.chaos.faults import Faults
-from penstock.chaos.processes import MARK, marked
 from penstock.chaos.scenario import ENDS_IT, MAY_END_IT, Kind, Scenario
 from penstock.domain.errors import InputError
+from penstock.runtimes.spark.processes import MARK, marked
 from penstock.runtimes.spark.stream_log import StreamLog
 
 INPUT_S, RATE = 16, 50  # seconds of feeding, tuples/s

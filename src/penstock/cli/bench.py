@@ -198,6 +198,12 @@ def _attached_to_a_query(stage: Callable[[str], None]) -> "Iterator[Figure]":
         raise typer.Exit(1) from problem
 
 
+def _endurance(_: int) -> "Staged":
+    from penstock.bench import endurance
+
+    return endurance.STAGES, lambda stage: _live(endurance.run_endurance(stage=stage))
+
+
 BENCHMARKS = {
     "simulator": Benchmark("speed and memory of simulations", _simulator),
     "adaptive": Benchmark("speed of the default policy: slots, plans, decisions", _adaptive),
@@ -214,6 +220,7 @@ BENCHMARKS = {
     "nearly-full": Benchmark("the same where operators wait and have little time to spare", _nearly_full),
     "micro-batches": Benchmark("predicted against measured response times on Spark", _micro_batches),
     "attach": Benchmark("two objectives for one query of Spark's own", _attached),
+    "endurance": Benchmark("memory and disk over two hours, scaled all the time", _endurance),
     "trader": Benchmark("prices estimated from windows of quotes, and Levenberg-Marquardt", _trader),
     "planning": Benchmark("how planning grows with hosts, operators and replicas", _planning),
     "planning-check": Benchmark("plans against those of HiGHS on random problems", _planning_check),

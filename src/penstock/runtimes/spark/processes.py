@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-MARK = "PENSTOCK_CHAOS"
+MARK = "PENSTOCK_MARK"
 _PROC = Path("/proc")
 
 
@@ -20,6 +20,16 @@ class Process:
 
     def has(self, word: str) -> bool:
         return any(word in one for one in self.words)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory that is its own, or shared: pages that several have are counted for each. 0 once it has
+        ended."""
+        try:
+            pages = int((_PROC / str(self.pid) / "statm").read_text().split()[1])
+        except (OSError, IndexError):
+            return 0
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     def tell(self, what: signal.Signals) -> None:
         with suppress(ProcessLookupError):  # it has ended by itself meanwhile
