@@ -367,6 +367,7 @@ class LiveRun:
         self, running: RunningApp, cluster: LocalCluster, actuator: SparkActuator, journal: JournalFile
     ) -> None:
         """Restart what failed: its checkpoint knows where it was."""
+        cluster.tidy()
         revived = cluster.revive()
         if revived is not None:
             journal.append(Noted(at_s=time.time(), text=revived))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,12 +20,15 @@ from penstock.domain.errors import InputError
 from penstock.java import command, environment
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.daemon import DAEMON, ZYGOTE
+from penstock.runtimes.spark.executor_folders import remove_left_by_executors
 from penstock.runtimes.spark.private import (
     Private,
     folder_of_process,
     java_options,
+    logging_option,
     new_private,
     temporary_folder,
+    write_logging,
     write_properties,
 )
 from penstock.runtimes.spark.restarts import Restarts
@@ -63,6 +67,8 @@ while gone < (1 if alive else 5) and time.monotonic() < until_s:
 os.killpg(0, 9)
 """
 _MB = 1024
+_LONGEST_LOG = 1_000_000  # bytes
+_TIDIED_EVERY_S = 60.0
 
 
 class ClusterError(RuntimeError):
@@ -99,6 +105,14 @@ class _Process:
     def said(self) -> str:
         return self.log.read_bytes()[self.begins :].decode(errors="replace")
 
+    def cut_log(self) -> None:
+        """To nothing, where it is long; what was in it is kept until the next time. Whoever writes there
+        appends."""
+        if self.log.stat().st_size > _LONGEST_LOG:
+            shutil.copyfile(self.log, self.log.with_suffix(".old"))
+            os.truncate(self.log, 0)
+            self.begins = 0
+
 
 @dataclass
 class LocalCluster:
@@ -126,6 +140,7 @@ class LocalCluster:
     _folder: Path = Path()
     _zygote_variables: Mapping[str, str] = field(default_factory=dict)
     _restarts: Restarts = field(default_factory=Restarts)
+    _tidied_s: float = field(default_factory=time.monotonic)
 
     def start(self) -> "LocalCluster":
         """Start what there is to start before any replica; wait until it answers."""
@@ -137,6 +152,7 @@ class LocalCluster:
             self.port, self._web_port = _free_port(self.port), _free_port(0)
         self._private = new_private() if self.guarded and self.master is None else None
         self._folder = temporary_folder() if self._private is None else self._private.folder
+        write_logging(self._folder)
         self._warden = subprocess.Popen(
             [sys.executable, "-c", _WARDEN, str(self._folder), str(folder_of_process())],
             stdin=subprocess.PIPE,
@@ -172,7 +188,7 @@ class LocalCluster:
 
     def _java(self, words: tuple[str, ...]) -> tuple[str, ...]:
         java, *others = words
-        return (java, *java_options(self._folder), *others)
+        return (java, *java_options(self._folder), logging_option(self._folder), *others)
 
     @property
     def master_url(self) -> str:
@@ -264,6 +280,16 @@ class LocalCluster:
         process = self._processes.get(name)
         return None if process is None or process.handle.poll() is None else in_one_line(process.said())
 
+    def tidy(self) -> None:
+        """Once a minute: what ended executors have left goes, but for the latest; long logs are cut."""
+        now_s = time.monotonic()
+        if self._warden is None or now_s - self._tidied_s < _TIDIED_EVERY_S:
+            return
+        self._tidied_s = now_s
+        remove_left_by_executors(self.work / "workers", group=self._warden.pid)
+        for process in self._processes.values():
+            process.cut_log()
+
     def check(self) -> None:
         """Raise when a process ended that nobody ended; executors do without the zygote."""
         for name, process in list(self._processes.items()):
@@ -294,6 +320,9 @@ class LocalCluster:
             "spark.decommission.enabled": "true",
             "spark.worker.cleanup.enabled": "true",
             "spark.local.dir": str(self._folder),
+            "spark.executor.logs.rolling.strategy": "size",
+            "spark.executor.logs.rolling.maxSize": str(_LONGEST_LOG),
+            "spark.executor.logs.rolling.maxRetainedFiles": "2",
         }
         if tag:
             discovery = self._folder / f"{name}.sh"

@@ -22,6 +22,18 @@ PAGES = {
     "spark.master.ui.decommission.allow.mode": "DENY",
     "spark.ui.killEnabled": "false",
 }
+# Of every task an executor would say ten lines: a gigabyte a week. That a worker has come is looked for.
+_LOGGING = """rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+logger.worker.name = org.apache.spark.deploy.worker.Worker
+logger.worker.level = info
+"""
+_LOGGING_FILE = "log4j2.properties"
 _LONGEST_TEMPORARY = (
     45  # characters: the path of a socket has 107 at most, and 43 are its name, as Spark has it
 )
@@ -61,6 +73,15 @@ def folder_of_process() -> Path:
 def java_options(folder: Path) -> tuple[str, ...]:
     """With which Java leaves nothing elsewhere: what it says of itself goes to a folder with a known name."""
     return f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData"
+
+
+def write_logging(folder: Path) -> None:
+    (folder / _LOGGING_FILE).write_text(_LOGGING)
+
+
+def logging_option(folder: Path) -> str:
+    """With which Java says what matters, and little else."""
+    return f"-Dlog4j2.configurationFile={(folder / _LOGGING_FILE).as_uri()}"
 
 
 def write_properties(path: Path, settings: Mapping[str, str]) -> Path:

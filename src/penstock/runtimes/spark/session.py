@@ -13,7 +13,7 @@ from penstock.runtimes.spark.callbacks import guard_callbacks
 from penstock.runtimes.spark.cluster import LOOPBACK, POOL, SPEED_VARIABLE, ClusterError, is_loopback
 from penstock.runtimes.spark.daemon import DAEMON, MODULES_VARIABLE
 from penstock.runtimes.spark.log_source import LogSource
-from penstock.runtimes.spark.private import PAGES, Private, folder_of_process, java_options
+from penstock.runtimes.spark.private import PAGES, Private, folder_of_process, java_options, logging_option
 
 if TYPE_CHECKING:
     from pyspark.resource import ResourceProfile
@@ -117,6 +117,7 @@ def session(
         settings["spark.local.dir"] = str(folder_of_process())
         for key, folder in zip(_JAVA_OPTIONS, (folder_of_process(), private.folder), strict=True):
             settings[key] = " ".join((settings[key], *java_options(folder)))
+        settings["spark.executor.extraJavaOptions"] += f" {logging_option(private.folder)}"
     for key, value in (conf or {}).items():
         settings[key] = f"{settings[key]} {value}" if key in _JAVA_OPTIONS else value
     settings |= {"spark.master": master_url, "spark.app.name": name}
