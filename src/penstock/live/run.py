@@ -37,7 +37,7 @@ from penstock.runtimes.spark.feed import Feed, FeederOf
 from penstock.runtimes.spark.monitor import SparkMonitor
 from penstock.runtimes.spark.nodes import Nodes, nodes_for
 from penstock.runtimes.spark.restarts import Restarts
-from penstock.runtimes.spark.running import RunningApp, sweep
+from penstock.runtimes.spark.running import RunningApp
 from penstock.runtimes.spark.session import (
     EMBEDDED,
     check_alone,
@@ -86,6 +86,7 @@ class LiveRun:
     owner: Ownership = field(init=False)  # of the run folder: it is entered by whoever writes there
     number: str = field(default_factory=lambda: uuid.uuid4().hex[:8])  # among others on the same master
     _restarts: Restarts = field(default_factory=Restarts)
+    _running: RunningApp | None = None
 
     def __post_init__(self) -> None:
         check_application_policy(
@@ -158,6 +159,7 @@ class LiveRun:
             if settings.master is None and not class_archive.is_made():
                 self.on_status("preparing Spark's classes, once on this machine")
             options = class_archive.options() if settings.master is None else ""
+            ending.callback(self._close_logs)  # after the cluster: executors write to them
             room = settings.kinds[0].slots
             place = LocalCluster(self.work / "cluster", room=room, tagged=tagged, master=settings.master)
             cluster = ending.enter_context(place)
@@ -191,8 +193,11 @@ class LiveRun:
                 raise
             finally:
                 stop(spark)
-                sweep(self.work)
         return self._summary(time.time() - self.began_s)
+
+    def _close_logs(self) -> None:
+        if self._running is not None:
+            self._running.close()
 
     def _controlled(
         self,
@@ -205,7 +210,7 @@ class LiveRun:
     ) -> None:
         """`unfinished` is what a driver that died may have left in the middle."""
         settings = self.settings
-        running = RunningApp(
+        running = self._running = RunningApp(
             self.app,
             spark,
             self.work,

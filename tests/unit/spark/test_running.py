@@ -311,6 +311,8 @@ def test_an_end_waits_for_windows_that_a_micro_batch_without_data_closes(tmp_pat
             epoch=epoch, files=[], published_at_s=0.0, origins=(), final=True, taken=taken(checkpoint, epoch)
         )
 
+    query: Any = SimpleNamespace(isActive=True)
+    running.queries["count"] = query
     ends(2)
     assert not running.done()  # published, and not committed
     commit(checkpoint, 2, watermark=1000)
@@ -318,4 +320,67 @@ def test_an_end_waits_for_windows_that_a_micro_batch_without_data_closes(tmp_pat
     begin(checkpoint, 3, 4, 3, stream="source", watermark=1000)
     ends(3)
     commit(checkpoint, 3, watermark=1000)
+    query.isActive = False
+    assert not running.done()  # it failed, and is to be started again
+    query.isActive = True
     assert running.done()
+
+
+def test_a_query_that_is_down_does_not_count_as_quiet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may still have a micro-batch without data to do, however long it was down."""
+    now_s = 100.0
+    monkeypatch.setattr("penstock.runtimes.spark.running.time", SimpleNamespace(monotonic=lambda: now_s))
+    running = having_counted(tmp_path)
+    checkpoint = running.checkpoint("count")
+    running.log("source").publish(epoch=2, files=[], published_at_s=0.0, origins=(), final=True)
+    begin(checkpoint, 2, 4, 3, stream="source")
+    last = taken(checkpoint, 2)
+    running.log("count").publish(epoch=2, files=[], published_at_s=0.0, origins=(), final=True, taken=last)
+    commit(checkpoint, 2, watermark=1000)
+    query: Any = SimpleNamespace(isActive=False)
+    running.queries["count"] = query
+    for at_s in (100.0, 200.0):
+        now_s = at_s
+        assert not running.done()
+    query.isActive = True
+    assert not running.done()
+    now_s = 300.0
+    assert running.done()  # nothing more came of it
+
+
+def test_a_query_is_not_started_from_a_checkpoint_older_than_what_it_has_published(tmp_path: Path) -> None:
+    running = having_counted(tmp_path)
+    checkpoint = running.checkpoint("count")
+    shutil.copytree(checkpoint, tmp_path / "older")
+    for epoch in (2, 3, 4):
+        running.log("source").publish(epoch=epoch, files=[], published_at_s=0.0, origins=())
+        begin(checkpoint, epoch, 4, epoch + 1, stream="source")
+        commit(checkpoint, epoch)
+        mine = taken(checkpoint, epoch)
+        running.log("count").publish(epoch=epoch, files=[], published_at_s=0.0, origins=(), taken=mine)
+        running.log("source").passed("count", epoch + 1)
+    running._check_continues("count", ("source",), "count")
+    shutil.rmtree(checkpoint)
+    shutil.move(tmp_path / "older", checkpoint)
+    with pytest.raises(InputError, match="at micro-batch 1, older than what it has published: 4 is in"):
+        running._check_continues("count", ("source",), "count")
+
+
+def test_a_query_is_not_started_from_a_checkpoint_older_than_its_input(tmp_path: Path) -> None:
+    """Also one that gave no results since, and one whose input goes while it is being started."""
+    running = having_counted(tmp_path)
+    for epoch in (2, 3, 4):
+        running.log("source").publish(epoch=epoch, files=[], published_at_s=0.0, origins=())
+    for consumer in ("count", MONITOR):
+        running.log("source").passed(consumer, 4)
+    running.log("source").clean()
+    with pytest.raises(InputError, match=r"goes on with batch 2, and those before 4 were read and are gone"):
+        running._check_continues("count", ("source",), "count")
+    nothing: Any = None
+    source = LogReader(
+        running.log("source"), consumer="count", intake=tmp_path / "none", chunk=1, schema=StructType()
+    )
+    with pytest.raises(InputError, match="batch 2 is gone"):
+        source.latestOffset({"batch": 2}, nothing)

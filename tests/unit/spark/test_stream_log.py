@@ -1,6 +1,7 @@
 """Streams between operators: whole batches, in order, each once, and gone when nobody needs them."""
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from penstock.domain.errors import InputError
 from penstock.runtimes.spark.kept_results import KeptResults
 from penstock.runtimes.spark.offsets import Taken
-from penstock.runtimes.spark.stream_log import Batch, LogFile, StreamLog
+from penstock.runtimes.spark.stream_log import Batch, LogFile, StreamLog, file_name
 from penstock.runtimes.spark.taps import exit_tap
 
 
@@ -223,17 +224,98 @@ def test_what_a_task_has_written_is_on_disk_before_anybody_hears_of_it(
     assert synced == [str(tmp_path / report.to_pylist()[0]["file"])]
 
 
+def written(stream: StreamLog, epoch: int | None) -> str:
+    """By a task of this micro-batch, that may have failed."""
+    name = file_name(epoch)
+    stream.data_file(name).write_text("rows")
+    return name
+
+
+def names(stream: StreamLog) -> set[str]:
+    return {path.name for path in (stream.root / "data").iterdir()}
+
+
 def test_files_of_failed_tasks_are_swept_and_no_others(tmp_path: Path) -> None:
     stream = log(tmp_path)
     named = publish(stream, 0)
-    for name in ("failed.parquet", "being-written.parquet"):
-        stream.data_file(name).write_text("rows")
-    long_ago_s = time.time() - 7200
-    os.utime(stream.data_file("failed.parquet"), (long_ago_s, long_ago_s))
-    assert stream.sweep(older_than_s=3600) == 1
-    assert {path.name for path in (stream.root / "data").iterdir()} == {named, "being-written.parquet"}
-    assert stream.sweep() == 1  # where nobody writes any more
-    assert [path.name for path in (stream.root / "data").iterdir()] == [named]
+    written(stream, None)  # as an earlier version names them
+    written(stream, 0)
+    assert stream.sweep() == 2  # before anybody writes
+    assert names(stream) == {named}
+    for epoch in (1, 2, 3):
+        kept = written(stream, epoch)
+        written(stream, epoch)
+        file = LogFile(name=kept, tuples=1)
+        stream.publish(epoch=epoch, files=[file], published_at_s=0.0, origins=())
+    under_way, unknown = written(stream, 4), written(stream, None)
+    assert stream.sweep(upto=2) == 2  # of micro-batches that are over for a while
+    assert len(names(stream)) == 4 + 1 + 2
+    assert {under_way, unknown} < names(stream)
+    assert stream.sweep(upto=3) == 1
+    stream.close()
+    assert names(stream) == {file.name for batch in stream.all() for file in batch.files}
+
+
+def test_a_sweep_does_not_take_what_was_published_since_for_left_when_older_batches_are_gone(
+    tmp_path: Path,
+) -> None:
+    stream = log(tmp_path, "one")
+    for epoch in range(3):
+        publish(stream, epoch)
+    stream.sweep()
+    for epoch in range(3, 9):
+        file = LogFile(name=written(stream, epoch), tuples=1)
+        stream.publish(epoch=epoch, files=[file], published_at_s=0.0, origins=())
+    stream.passed("one", 6)
+    stream.clean()
+    assert stream.sweep(upto=8) == 0
+    assert len(names(stream)) == 3
+
+
+def test_what_is_being_published_is_not_swept_and_nothing_is_published_after_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark has ended, and a callback of it in the driver is still at it, on a slow disk."""
+    stream, begun = log(tmp_path), threading.Event()
+    fsync = os.fsync
+
+    def slow(file: int) -> None:
+        begun.set()
+        time.sleep(0.2)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    publishing = threading.Thread(target=publish, args=(stream, 0))
+    publishing.start()
+    begun.wait()
+    stream.close()
+    publishing.join()
+    assert stream.data_file(stream.batch(0).files[0].name).exists()
+    with pytest.raises(InputError, match="the run has ended"):
+        publish(stream, 1)
+
+
+def test_what_stands_behind_a_gap_is_an_error_and_not_removed(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    for epoch in range(10):
+        publish(stream, epoch)
+    (stream.root / "batches" / "000000004.json").unlink()
+    with pytest.raises(InputError, match="batch 4 is missing, and there are later ones"):
+        publish(StreamLog(stream.root), 10)
+    assert len(list((stream.root / "batches").iterdir())) == 9
+
+
+def test_what_is_no_longer_kept_goes_from_the_results_and_what_is_others_stays(tmp_path: Path) -> None:
+    stream, results = log(tmp_path, "sink"), tmp_path / "results"
+    for epoch in range(3):
+        publish(stream, epoch)
+    assert stream.export(results) == 9
+    (results / "mine.txt").write_text("a note")
+    (results / ".000000000-cut-short").write_text("ro")
+    stream.passed("sink", 2)
+    stream.clean()
+    assert stream.export(results) == 3
+    assert {path.name for path in results.iterdir()} == {"000000002-2.parquet", "mine.txt"}
 
 
 def publish_large(stream: StreamLog, epoch: int, *tuples: int) -> None:
@@ -274,6 +356,7 @@ def test_the_first_micro_batch_of_all_may_be_large(tmp_path: Path) -> None:
     stream = log(tmp_path)
     publish_large(stream, 0, 40_000, 40_000)
     assert [batch.tuples for batch in stream.all()] == [0, 40_000, 40_000]
+    assert [batch.final for batch in stream.all()] == [False, False, True]
     assert stream.has(0, Taken(query="one", epoch=0, upto="0"))
 
 
@@ -311,13 +394,15 @@ def test_a_large_micro_batch_cut_short_while_it_is_published_is_there_once_when_
 
 def test_results_are_kept_to_a_limit_and_the_oldest_go(tmp_path: Path) -> None:
     stream = log(tmp_path, "sink")
-    kept = KeptResults(stream, "sink", most_bytes=10)
-    for epoch in range(3):
-        publish(stream, epoch)  # four bytes each
+    publish(stream, 0)
+    most = 2.5 * stream.size_of(stream.batch(0))  # of batches that are all alike
+    kept = KeptResults(stream, "sink", most_bytes=most)
+    for epoch in (1, 2):
+        publish(stream, epoch)
     assert kept.keep() == 3
     stream.clean()
     assert [batch.epoch for batch in stream.all()] == [1, 2]
-    again = KeptResults(StreamLog(stream.root), "sink", most_bytes=10)  # by the next driver
+    again = KeptResults(StreamLog(stream.root), "sink", most_bytes=most)  # by the next driver
     publish(stream, 3)
     assert again.keep() == 3
     stream.clean()

@@ -32,6 +32,11 @@ def state_of(pid: int) -> str:
         return ""
 
 
+def ignores_hangups(pid: int) -> bool:
+    _, _, mask = Path(f"/proc/{pid}/status").read_text().partition("SigIgn:")
+    return bool(int(mask.split()[0], 16) & 1 << (signal.SIGHUP - 1))
+
+
 def wait_until(true: Callable[[], bool]) -> None:
     until_s = time.monotonic() + 20
     while not true():
@@ -87,7 +92,8 @@ def test_folders_go_when_the_driver_dies_while_one_of_the_group_stands_still(tmp
         [sys.executable, "-c", _DRIVER, _WARDEN, str(folder)], stdout=subprocess.PIPE, text=True
     )
     assert driver.stdout is not None
-    _, other = map(int, driver.stdout.readline().split())
+    warden, other = map(int, driver.stdout.readline().split())
+    wait_until(lambda: ignores_hangups(warden))  # it may still be starting
     os.kill(other, signal.SIGSTOP)
     wait_until(lambda: state_of(other) == "T")
     driver.kill()

@@ -287,7 +287,7 @@ class LocalCluster:
             return
         self._tidied_s = now_s
         remove_left_by_executors(self.work / "workers", group=self._warden.pid)
-        for process in self._processes.values():
+        for process in list(self._processes.values()):  # workers are stopped by other threads
             process.cut_log()
 
     def check(self) -> None:

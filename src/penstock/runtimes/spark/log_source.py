@@ -110,6 +110,12 @@ class LogReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: "ReadLimit") -> dict[str, Any]:
         begin, intake = int(start["batch"]), intake_in(self._intake)
         end = begin if intake.held else min(self._log.end(begin), begin + _MOST_BATCHES)
+        last = None if intake.held or end > begin else self._log.last()
+        if last is not None and last.number > begin:
+            raise InputError(
+                f"stream '{self._log.name}': batch {begin} is gone, and this query has not taken it: "
+                "its checkpoint is older than the stream"
+            )
         if end > begin:
             each = MOST_TUPLES if intake.each is None else min(intake.each, MOST_TUPLES)
             end = self._log.end_of(begin, end, tuples=each * intake.parts)

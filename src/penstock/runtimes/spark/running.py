@@ -66,7 +66,7 @@ _OF_OBJECTIVE = 0.5  # of the response time: what a micro-batch may work on tupl
 _WHILE_GROWING = 0.25  # of it, while replicas come: they have no part in one that has begun
 _OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
 _CLOSING_S, _CLOSING_TRIGGERS = 5.0, 3.0  # to wait for a micro-batch that may not come
-_SWEPT_EVERY, _ABANDONED_S = 1000, 3600.0  # micro-batches; since a file was written to
+_SWEPT_EVERY, _SWEPT_BEHIND = 1000, 100  # micro-batches; the latest may still be written
 _ANOTHER = 0.2  # share by which a limit has to differ to be written down
 
 
@@ -251,6 +251,12 @@ class RunningApp:
             tasks = self.spark.sparkContext.parallelize(range(executors), executors).withResources(profile)
             tasks.foreachPartition(held_until(executor, str(free), str(held)))
 
+    def close(self) -> None:
+        """Once Spark and its executors have ended: what they have not published by now will not be."""
+        for log in self._logs.values():
+            with suppress(OSError, InputError):  # the next start sweeps as well
+                log.close()
+
     def given_up(self) -> dict[str, int]:
         """Tuples of results that went since the last call, because more than enough was kept; by operator."""
         with self._clean_lock:
@@ -299,9 +305,20 @@ class RunningApp:
                 f"query '{name}': {checkpoint} is not the one that {self.log(output).root} was written with; "
                 f"{afresh}"
             )
+        if before is not None and before.epoch > known.epoch + 1:
+            raise InputError(
+                f"query '{name}': {checkpoint} is at micro-batch {known.epoch}, older than what it has "
+                f"published: {before.epoch} is in {self.log(output).root}; {afresh}"
+            )
         for stream in inputs:
-            last = self.log(stream).last()
-            if known.reached.get(stream, 0) > (0 if last is None else last.number + 1):
+            last, first = self.log(stream).last(), self.log(stream).first()
+            reached = known.reached.get(stream, 0)
+            if first is not None and reached < first:
+                raise InputError(
+                    f"query '{name}': {checkpoint} is older than stream '{stream}': it goes on with batch "
+                    f"{reached}, and those before {first} were read and are gone; {afresh}"
+                )
+            if reached > (0 if last is None else last.number + 1):
                 raise InputError(
                     f"query '{name}': it has taken more of stream '{stream}' than there is in "
                     f"{self.log(stream).root}; {afresh}"
@@ -432,6 +449,10 @@ class RunningApp:
         return all(self._is_done(query) for query in self.plan.values())
 
     def _is_done(self, query: Query) -> bool:
+        running = self.queries.get(query.name)
+        if running is None or not running.isActive:  # to be started again: it may have more to do
+            self._quiet.pop(query.name, None)
+            return False
         checkpoint, last = self.checkpoint(query.name), self.log(query.output).last()
         known = progress(checkpoint)
         if last is None or not last.final or known is None or not at_rest(checkpoint):
@@ -585,7 +606,7 @@ class RunningApp:
         if published is not None and query.output in self.app.writers:
             log.passed(WRITER, published.number + 1)
         if epoch and epoch % _SWEPT_EVERY == 0:
-            log.sweep(older_than_s=_ABANDONED_S)
+            log.sweep(upto=epoch - _SWEPT_BEHIND)
         with self._clean_lock:  # several chains may read the same stream
             if query.output in self._kept:
                 self._given_up[query.output] += self._kept[query.output].keep()
@@ -651,13 +672,6 @@ def _check_stages(chain: Chain, ended: "DataFrame") -> None:
 
 def _short(node: str) -> str:
     return textwrap.shorten(node, 80, placeholder=" ...")
-
-
-def sweep(work: Path) -> None:
-    """Once Spark has ended: files that tasks have left which were cut short."""
-    with suppress(OSError, InputError):  # the next start sweeps as well
-        for place in (work / _STREAMS).iterdir():
-            StreamLog(place).sweep()
 
 
 def busiest_s(stage: Sequence[EntryReport | TaskReport]) -> float:

@@ -14,18 +14,23 @@ them are there once the first one is.
 """
 
 import json
+import re
 import shutil
-import time
+import threading
+import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.domain.errors import InputError
 from penstock.files import put_on_disk, write_whole
 from penstock.runtimes.spark.offsets import Taken
 
+_EXPORTED = re.compile(r"\.?[0-9]{9}-")
+_BLOCK = 512  # bytes, as the system counts them, whatever the disk has
 MOST_TUPLES = 50_000  # of a batch, as far as its files can be told apart
 
 Origins = tuple[tuple[float, int], ...]  # (moment tuples entered the application, how many of them)
@@ -57,6 +62,13 @@ class Batch:
         return sum(file.tuples for file in self.files)
 
 
+class _Swept(NamedTuple):
+    """How far a log has been swept."""
+
+    epoch: float  # files of this one and those before it are all named, or gone
+    number: int  # of the first batch that may name others
+
+
 class StreamLog:
     """A directory of batches."""
 
@@ -65,6 +77,9 @@ class StreamLog:
         self._latest = 0  # number of a batch that was the last once
         self._oldest: int | None = None  # number of the first that has not been removed; looked for once
         self._may_be_torn = True  # by a crash, after some of several batches
+        self._swept: _Swept | None = None
+        self._writing = threading.Lock()  # what is being published is not to be swept
+        self._is_closed = False
 
     @property
     def name(self) -> str:
@@ -113,13 +128,19 @@ class StreamLog:
         """Looked for from where it was before: a log may hold all that a long run has published."""
         end = self.end(self._latest)
         # Old ones are removed in order, and never the last: if this one is there, none after it was removed.
-        if end == 0 or not self._manifest(end - 1).exists():
+        while end == 0 or not self._manifest(end - 1).exists():
             first = self.first()
             if first is None:
                 return None
             end = self.end(first)
+        try:
+            last = self.batch(end - 1)
+        except InputError:
+            if self._manifest(end - 1).exists():
+                raise
+            return self.last()  # another has come meanwhile, and this one went
         self._latest = end - 1
-        return self.batch(end - 1)
+        return last
 
     def first(self) -> int | None:
         """The number of the oldest batch there is."""
@@ -165,6 +186,20 @@ class StreamLog:
     ) -> Batch | None:
         """Add a batch, of a query what it has `taken`; None when the writer had already published this
         epoch, before a crash."""
+        with self._writing:
+            if self._is_closed:
+                raise InputError(f"stream '{self.name}': nothing more is published: the run has ended")
+            return self._publish(epoch, files, published_at_s, origins, final, taken)
+
+    def _publish(
+        self,
+        epoch: int,
+        files: Sequence[LogFile],
+        published_at_s: float,
+        origins: Origins,
+        final: bool,
+        taken: Taken | None,
+    ) -> Batch | None:
         if self.has(epoch, taken):
             self._discard(files)
             return None
@@ -183,10 +218,13 @@ class StreamLog:
         )
         parts = _parts(batch)
         if self._may_be_torn:
-            self._remove_torn(batch.number)
+            self._remove_torn(batch)
         if len(parts) > 1 and last is None:
             # Without one before them, nobody could tell whether the first of several is still to come.
-            parts = [replace(batch, files=(), origins=(), epoch=-1), *_numbered(parts, 1)]
+            parts = [
+                replace(batch, files=(), origins=(), epoch=-1, final=False),
+                *_numbered(parts, 1),
+            ]
             self._write(parts.pop(0))
         self._may_be_torn = len(parts) > 1
         for part in reversed(parts):
@@ -194,12 +232,21 @@ class StreamLog:
         self._may_be_torn = False
         return parts[-1]
 
-    def _remove_torn(self, number: int) -> None:
-        """Manifests from this number on, of a micro-batch whose first was not written any more: it comes
-        again, maybe in fewer batches, and those that are too many would follow it."""
-        for path in (self.root / "batches").glob("*.json"):
-            if int(path.stem) >= number:
-                path.unlink()
+    def _remove_torn(self, batch: Batch) -> None:
+        """Manifests from its number on, of the same micro-batch, whose first was not written any more: it
+        may come in fewer batches now, and those that are too many would follow it.
+
+        Anything else there stands behind a gap, and is an error: it would be lost, or read twice.
+        """
+        numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
+        torn = [number for number in numbers if number >= batch.number]
+        if any(self.batch(number).epoch != batch.epoch for number in torn):
+            raise InputError(
+                f"{self._manifest(batch.number)}: batch {batch.number} is missing, and there are later ones; "
+                "put it back, or start afresh in another folder"
+            )
+        for number in torn:
+            self._manifest(number).unlink()
 
     def _write(self, batch: Batch) -> None:
         write_whole(self._manifest(batch.number), json.dumps(asdict(batch)))
@@ -215,15 +262,22 @@ class StreamLog:
         return file
 
     def export(self, folder: Path) -> int:
-        """Bring the files of all batches, and no others, to a folder, in order; returns how many tuples."""
+        """Bring the files of all batches, and no others, to a folder, in order; returns how many tuples.
+
+        A run that goes on after a stop has brought some before; those that are no longer kept go.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        tuples = 0
+        tuples, old = 0, {path.name for path in folder.iterdir() if _EXPORTED.match(path.name)}
         for batch in self.all():
             for file in batch.files:
-                target = folder / f"{batch.number:09d}-{file.name}"
-                if not target.exists():  # a run that went on after a stop has brought some before
-                    _link(self.data_file(file.name), target)
+                name = f"{batch.number:09d}-{file.name}"
+                if name in old:
+                    old.remove(name)
+                else:
+                    _link(self.data_file(file.name), folder / name)
             tuples += batch.tuples
+        for name in old:
+            (folder / name).unlink()
         return tuples
 
     def passed(self, consumer: str, number: int) -> None:
@@ -245,6 +299,10 @@ class StreamLog:
         consumers = [path.stem for path in (self.root / "consumers").glob("*.json")]
         if not consumers:
             return 0
+        with self._writing:
+            return self._clean(consumers)
+
+    def _clean(self, consumers: Sequence[str]) -> int:
         needed, last = min(self.needs(consumer) for consumer in consumers), self.last()
         if last is None or not needed:
             return 0
@@ -258,8 +316,9 @@ class StreamLog:
         return gone
 
     def size_of(self, batch: Batch) -> int:
-        """Bytes on disk."""
-        return sum(self.data_file(file.name).stat().st_size for file in batch.files)
+        """Bytes it takes on disk, where a small file takes as much as a block."""
+        files = [self._manifest(batch.number), *(self.data_file(file.name) for file in batch.files)]
+        return sum(file.stat().st_blocks * _BLOCK for file in files)
 
     def _remove(self, number: int) -> None:
         if self._manifest(number).exists():
@@ -267,19 +326,37 @@ class StreamLog:
             self._manifest(number).unlink()  # first: a manifest never names a file that is gone
             self._discard(batch.files)
 
-    def sweep(self, *, older_than_s: float = 0.0) -> int:
-        """Remove files that no batch names and that are not being written any more: tasks that failed, or a
-        driver that was killed, have left them. Returns how many."""
-        written_s = time.time() - older_than_s
-        old = [path for path in (self.root / "data").iterdir() if path.stat().st_mtime <= written_s]
-        if not old:
-            return 0
-        numbers = sorted(int(path.stem) for path in (self.root / "batches").glob("*.json"))
-        named = {file.name for number in numbers for file in self.batch(number).files}
-        left = [path for path in old if path.name not in named]
-        for path in left:
-            path.unlink(missing_ok=True)
-        return len(left)
+    def sweep(self, upto: float = inf) -> int:
+        """Remove files that no batch names: tasks that failed, or a driver that was killed, have left them.
+        Of micro-batches up to this one; of those to come, and of the one under way, none may be there yet.
+
+        All that is there is looked at once; then what has come since, which its names tell. Returns how many.
+        """
+        with self._writing:
+            since = self._swept or _Swept(-inf, self.first() or 0)
+            named, number = set[str](), since.number
+            if not self._manifest(number).exists():  # it has been removed, or is still to come
+                number = max(number, self.first() or 0)
+            while self._manifest(number).exists() and (batch := self.batch(number)).epoch <= upto:
+                named.update(file.name for file in batch.files)
+                number += 1
+            left = [
+                path
+                for path in (self.root / "data").iterdir()
+                if since.epoch < epoch_of(path.name) <= upto and path.name not in named
+            ]
+            for path in left:
+                path.unlink(missing_ok=True)
+            last = self.last()
+            self._swept = _Swept(min(upto, -1 if last is None else last.epoch), number)
+            return len(left)
+
+    def close(self) -> None:
+        """Nothing more is published, and what is not by now is swept."""
+        with self._writing:
+            self._is_closed = True
+        self._swept = None
+        self.sweep()
 
     def _discard(self, files: Iterable[LogFile]) -> None:
         for file in files:
@@ -290,6 +367,17 @@ class StreamLog:
 
     def _mark(self, consumer: str) -> Path:
         return self.root / "consumers" / f"{consumer}.json"
+
+
+def file_name(epoch: int | None) -> str:
+    """Of a new file: it tells the micro-batch it was written in, where that is known."""
+    return f"{'' if epoch is None else f'{epoch}-'}{uuid.uuid4().hex}.parquet"
+
+
+def epoch_of(name: str) -> float:
+    """The micro-batch that a file was written in; of those that do not tell, one before all others."""
+    epoch, dash, _ = name.partition("-")
+    return int(epoch) if dash and epoch.isdecimal() else -1
 
 
 def _parts(batch: Batch) -> list[Batch]:
@@ -336,4 +424,6 @@ def _link(file: Path, target: Path) -> None:
     try:
         target.hardlink_to(file)
     except OSError:
-        shutil.copyfile(file, target)
+        unfinished = target.with_name(f".{target.name}")
+        shutil.copyfile(file, unfinished)
+        unfinished.rename(target)

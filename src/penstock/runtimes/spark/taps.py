@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.files import put_on_disk
 from penstock.runtimes.spark import host_load
 from penstock.runtimes.spark.daemon import executor_id
+from penstock.runtimes.spark.stream_log import file_name
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -37,6 +38,8 @@ _GO = "go"  # and of the driver
 _LEFT_TO_THEM_S = 0.5  # a trial's tasks, by executors that are warm, at the most
 _TAKEN_S = 0.15  # the next task by one that is free
 _SAMPLED = 10  # tuples that a new executor tries its work on
+
+_BATCH = "streaming.sql.batchId"  # Spark's name for it
 
 Tap = Callable[[Iterator["RecordBatch"]], Iterator["RecordBatch"]]
 
@@ -80,7 +83,8 @@ def exit_tap(directory: str, most: int | None = None) -> Tap:
         from pyarrow import parquet
 
         began_s = time.time()
-        name, tuples, writer = f"{uuid.uuid4().hex}.parquet", 0, None
+        epoch = _epoch()
+        name, tuples, writer = file_name(epoch), 0, None
 
         def report() -> "RecordBatch":
             if writer is not None:
@@ -100,7 +104,7 @@ def exit_tap(directory: str, most: int | None = None) -> Tap:
         for batch in batches:
             if most is not None and writer is not None and tuples + batch.num_rows > most:
                 yield report()
-                name, tuples, writer = f"{uuid.uuid4().hex}.parquet", 0, None
+                name, tuples, writer = file_name(epoch), 0, None
             if writer is None:
                 writer = parquet.ParquetWriter(os.path.join(directory, name), batch.schema)
             writer.write_batch(batch)
@@ -108,6 +112,15 @@ def exit_tap(directory: str, most: int | None = None) -> Tap:
         yield report()
 
     return penstock_tap
+
+
+def _epoch() -> int | None:
+    """The micro-batch that this task is of, if Spark says so."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    said = None if context is None else context.getLocalProperty(_BATCH)
+    return None if said is None else int(said)
 
 
 def inner_tap(directory: str, sample: str) -> Tap:
