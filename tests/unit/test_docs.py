@@ -1,16 +1,24 @@
 """The docs say what the code is."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import penstock
+from penstock.apps.registry import application_entry
+from penstock.control.safety import GUARDS
+from penstock.control.safety_settings import NEEDED_METRICS, UNGUARDED, SafetySettings
+from penstock.live import attach
+from penstock.live.settings import controller_for
 from penstock.policy.registry import Level, entries
 from penstock.reports.policy_tables import with_tables
 
@@ -132,6 +140,78 @@ def contracted_layers(settings: str) -> list[set[str]]:
 def test_layers_are_drawn_as_they_are_enforced() -> None:
     drawn = drawn_layers((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
     assert drawn == contracted_layers((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def section(page: str, title: str) -> str:
+    """What stands under a title, up to the next of its kind."""
+    [found] = re.findall(
+        rf"^## {title}\n(.*?)(?=^## |\Z)",
+        (ROOT / "docs" / page).read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    return str(found)
+
+
+def cells(text: str) -> list[list[str]]:
+    """All rows of tables, the heads included."""
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def test_defaults_of_the_safety_chain_are_those_in_the_docs() -> None:
+    usual = vars_of(SafetySettings())
+    rows = [row for row in cells(section("control.md", "The safety chain")) if len(row) == 3]
+    said = [found for row in rows for found in re.findall(r"`(\w+)`(?: \(([\d.]+|true|false)\b)?", row[2])]
+    assert {name for name, _ in said} >= {name for name in usual if name != "changes_window_s"}
+    for name, value in said:
+        if value:
+            assert usual[name] == json.loads(value), name
+    guards = [row[0].strip("`") for row in rows[1:]]
+    assert guards == [guard.__name__ for guard in GUARDS]
+    for row in rows[1:]:  # the first setting of a guard turns it off
+        for name in re.findall(r"`(\w+)`", row[2])[:1]:
+            assert name not in usual or not vars_of(UNGUARDED)[name], row[0]
+
+
+def test_settings_of_live_runs_and_attached_queries_are_those_in_the_docs() -> None:
+    app = application_entry("paced").on_spark(
+        objective=penstock.Objective(response_time_s=5), max_replicas=3, protocol=penstock.Method.LIVE
+    )
+    attached = partial(
+        attach._controller,
+        objective=penstock.Objective(response_time_s=5),
+        parameters=None,
+        max_replicas=3,
+        interval_s=10.0,
+        advise=False,
+        seed=1,
+        safety=lambda settings: settings,
+    )
+    usual, needed = SafetySettings(), ", ".join(NEEDED_METRICS)
+    for policy, needed_in_a_run in (("threshold-c", needed), ("adaptive", "")):
+        live = controller_for(app, policy=policy).safety
+        on_query = attached(manager_policy=policy).safety
+        assert live is not None
+        assert on_query is not None
+        assert live.stale_after_s == 15  # which is how it is said there
+        assert ", ".join(live.needed_metrics) == needed_in_a_run
+        assert on_query.needed_metrics == NEEDED_METRICS
+        rows = [row for row in cells(section("control.md", "The safety chain")) if len(row) == 4]
+        assert {row[0].strip("`") for row in rows[1:]} == {
+            name
+            for name in vars_of(usual)
+            if len({str(getattr(one, name)) for one in (usual, live, on_query)}) > 1
+            and name not in ("anticipating", "max_replicas")
+        } | {"needed_metrics"}
+        for name, *said in rows[1:]:
+            for one, text in zip((usual, live, on_query), said, strict=True):
+                value = re.match(r"[\d.]+|true|false", text)
+                if value and "stale" not in name:
+                    assert getattr(one, name.strip("`")) == json.loads(value[0]), name
+
+
+def vars_of(settings: SafetySettings) -> dict[str, object]:
+    return {one.name: getattr(settings, one.name) for one in fields(settings)}
 
 
 def test_the_front_door_opens_without_any_slow_library() -> None:

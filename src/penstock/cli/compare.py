@@ -31,6 +31,7 @@ def compare(
         str | None,
         typer.Option(
             "--policies",
+            "--policy",
             help=f"Names separated by commas; {DEFAULT_POLICIES} if left out, {LIVE_POLICIES} on Spark. "
             f"{named.POLICY_HELP}",
         ),
@@ -49,6 +50,7 @@ def compare(
         str | None,
         typer.Option(
             "--application-policies",
+            "--application-policy",
             help=f"Names separated by commas, nobody for no manager. {options.APPLICATION_POLICY_HELP}",
         ),
     ] = None,

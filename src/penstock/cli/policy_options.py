@@ -18,7 +18,9 @@ POLICY_HELP = (
     "(docs/add-a-policy.md)."
 )
 PolicyOption = Annotated[str, typer.Option("--policy", help=f"Who decides for an operator. {POLICY_HELP}")]
-PoliciesOption = Annotated[str, typer.Option("--policies", help=f"Names separated by commas. {POLICY_HELP}")]
+PoliciesOption = Annotated[
+    str, typer.Option("--policies", "--policy", help=f"Names separated by commas. {POLICY_HELP}")
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -21,7 +21,8 @@ def sweep(
     policies: named.PoliciesOption,
     settings: named.SetOption = None,
     infrastructures: Annotated[
-        str, typer.Option("--infrastructures", help="Separated by commas, as in A:3,A:6,B:3.")
+        str,
+        typer.Option("--infrastructures", "--infrastructure", help="Separated by commas, as in A:3,A:6,B:3."),
     ] = "A:3",
     max_replicas: Annotated[
         str, typer.Option("--max-replicas", help="Separated by commas, as in 10,20.")

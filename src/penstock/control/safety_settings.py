@@ -57,7 +57,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafetySettings:
-    """How careful to be. Zero, None or an empty collection turns a guard off."""
+    """How careful to be. What turns each guard off is in docs/control.md: zero, False, None or nothing."""
 
     interval_s: float = 30.0  # between two observations
     min_replicas: Mapping[str, int] = field(default_factory=dict)  # by operator; 1 where not named
@@ -156,7 +156,9 @@ class SafetySettings:
         return self.host_readings * self.interval_s
 
 
-# A chain that watches and obeys orders but has no objections; `Controller(safety=None)` has no chain.
+# A chain that watches and obeys orders, with all guards off that settings can turn off: it still objects to
+# a second change of an operator at once, to other node types and to less than one replica.
+# `Controller(safety=None)` has no chain.
 UNGUARDED = SafetySettings(
     needed_metrics=(),
     stale_after_intervals=0.0,

@@ -458,6 +458,18 @@ def test_application_policies_are_compared_side_by_side(run: Run, trace: Path) -
     }
 
 
+def test_names_of_one_and_of_several_are_asked_for_alike(run: Run, trace: Path) -> None:
+    """`simulate` and `run` say --policy, which is what people type after `compare`, too."""
+    words = ("compare", "--trace", trace, "--application", "pipeline", "--infrastructure", "A:3", "--json")
+    plural = ("--policies", "threshold-c", "--application-policies", "nobody,token-bucket")
+    singular = ("--policy", "threshold-c", "--application-policy", "nobody,token-bucket")
+    assert run(*words, *singular) == run(*words, *plural)
+    status, _, err = run("compare", "--policy", "nope")
+    assert (status, "policy 'nope': unknown" in err) == (2, True)
+    wrong = ("--policy", "nope", "--infrastructure", "A:3", "--out", "table")
+    assert "policy 'nope': unknown" in run("sweep", "--trace", trace, *wrong)[2]
+
+
 _MANAGED = ("--application", "diamond", "--policy", "threshold-c", "--application-policy", "token-bucket")
 
 
