@@ -25,6 +25,7 @@ from penstock.policy.kernel import step
 from penstock.policy.operator.model_based import ModelBased
 from penstock.policy.operator.q_learning import LearningRates
 from penstock.policy.operator.value_iteration import ValueIteration
+from penstock.policy.rl import backup
 
 LEVELS = 3
 GAMMA = 0.9
@@ -301,3 +302,10 @@ def test_too_many_deployments_to_list_are_refused_by_name() -> None:
         InputError, match=r"policy 'model-based': 2 node types, 3 replicas and 3 levels have too many states"
     ):
         ModelBased(node_types=types, deployments=space, problem=problem_of(space))
+
+
+def test_as_published_a_value_for_every_action_takes_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup, "LARGEST_DENSE_BYTES", 8 * 3 * LEVELS)  # a value for each of nine states
+    model_based()
+    with pytest.raises(InputError, match="too many states to plan over"):
+        model_based(as_published=True)
