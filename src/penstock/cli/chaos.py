@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from penstock.chaos.scenario import Kind
     from penstock.chaos.trial import Outcome
 
+_MOST = 1_000_000  # a year of them
+
 
 def chaos(
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many trials, each with its seed.")] = 10,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=_MOST, help="How many trials, each with its seed.")
+    ] = 10,
     first: Annotated[int, typer.Option("--first", min=0, help="Seed of the first one.")] = 1,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="This trial alone, for instance one that failed.")

@@ -258,7 +258,7 @@ def _recover(sysfs: Sysfs, keeper: Keeper) -> tuple[str, ...]:
 
 
 def khz_of(ghz: float) -> int:
-    if not (isfinite(ghz) and ghz > 0):
+    if not (isfinite(ghz * _KHZ_PER_GHZ) and ghz > 0):
         raise InputError(f"frequency {ghz:g} GHz; it must be positive and finite")
     return round(ghz * _KHZ_PER_GHZ)
 
