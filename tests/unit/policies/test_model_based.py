@@ -1,10 +1,22 @@
 """Model-based learning with full backups: Cardellini 2018, sec. 5.2.2, eq. (3)-(5) and Alg. 2."""
 
-from itertools import pairwise
+from itertools import pairwise, product
+from math import floor
 
 import numpy as np
 import pytest
-from policy_cases import IN_TIME, LATE, at, node_types, play, problem_of, seen, space_of
+from policy_cases import (
+    IN_TIME,
+    LATE,
+    SLO_S,
+    at,
+    mm1_time,
+    node_types,
+    play,
+    problem_of,
+    seen,
+    space_of,
+)
 
 from penstock.compiled import Floats
 from penstock.domain.errors import InputError
@@ -13,6 +25,7 @@ from penstock.policy.kernel import step
 from penstock.policy.operator.model_based import ModelBased
 from penstock.policy.operator.q_learning import LearningRates
 from penstock.policy.operator.value_iteration import ValueIteration
+from penstock.policy.rl import backup
 
 LEVELS = 3
 GAMMA = 0.9
@@ -110,6 +123,138 @@ def test_as_published_a_violation_bounds_other_levels_of_its_own_deployment_only
     assert costs.tolist() == [[0.0, 0.0, 0.0], [0.0, 0.6, 0.6], [0.0, 0.0, 0.0]]
 
 
+def test_as_published_what_did_not_happen_bounds_lower_levels_of_its_own_deployment_only() -> None:
+    costs = observed(model_based(as_published=True), ((2,), 0, LATE), ((2,), 1, IN_TIME))  # alpha 1, then 1/2
+    assert costs.tolist() == [[0.0, 0.0, 0.0], [0.3, 0.3, 0.6], [0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("response_time_s", "known", "then"),
+    [
+        (LATE, 0.0, 2),  # more than was known: up to the highest level
+        (IN_TIME, 0.6, 0),  # less: down to the lowest
+        (IN_TIME, 0.0, 1),  # as was known
+    ],
+)
+def test_as_published_spreading_a_changed_cost_loses_the_level(
+    response_time_s: float, known: float, then: int
+) -> None:
+    policy = model_based(as_published=True)
+    memory = policy.initial()
+    memory.unknown[:] = known
+    here = at(policy.deployments, 2)
+    memory.last[:] = [here, 1, 0, here]
+    # Whatever the level, the action taken is the best of the one it goes on with.
+    q = memory.values.v.values
+    memory.clock[:] = [1000, 1000]  # no sweep now
+    q[here * LEVELS + then, 1:] = [-1.0, 0.0]
+    target, _ = step(memory, seen(here, 150.0, response_time_s=response_time_s), RNG)
+    assert memory.last[1] == then
+    assert target == at(policy.deployments, 1)
+    assert memory.moves[1, 1] == 2.0  # what it counts is the level that was
+    step(memory, seen(target, 150.0), RNG)
+    assert memory.moves[then, 1] == (3.0 if then == 1 else 1.0)  # next time it counts from the other
+
+
+def test_as_published_values_of_actions_are_backed_up_in_the_order_of_states() -> None:
+    """One level that stays, one or two replicas: Q(k, a) = known + c_u(k') + gamma min Q(k')."""
+    policy = model_based(most=2, levels=1, as_published=True)
+    memory = policy.initial()
+    memory.last[:] = [0, 0, 0, 0]  # as if it had decided to stay
+    target, _ = step(memory, seen(0, response_time_s=LATE), RNG)
+    stay, remove, add = range(3)
+    q = memory.values.v.values
+    # With one replica first, all values being 0.
+    assert q[0, [stay, add]].tolist() == pytest.approx([0.1 + 0.6, 0.2 + 0.2])
+    # Then with two: removing leads to what has just been found for one.
+    assert q[1, [stay, remove]].tolist() == pytest.approx([0.2, 0.2 + 0.1 + 0.6 + GAMMA * 0.4])
+    assert target == at(policy.deployments, 2)
+
+
+class Published:
+    """The published model-based policy as the notes describe it, in plain Python, one node type."""
+
+    def __init__(self, *, most: int, levels: int, quantum: float) -> None:
+        self.most, self.levels, self.quantum = most, levels, quantum
+        states = list(product(range(1, most + 1), range(levels)))
+        self.q = {(state, change): 0.0 for state in states for change in self.changes(state[0])}
+        self.cost = dict.fromkeys(states, 0.0)
+        self.counts = [[float(a == b) for b in range(levels)] for a in range(levels)]
+        self.alpha, self.learned, self.steps, self.wait, self.interval = 1.0, 0, 0, 0, 1.0
+        self.last: tuple[int, int] | None = None
+
+    def changes(self, replicas: int) -> list[int]:
+        return [0, *([-1] if replicas > 1 else []), *([1] if replicas < self.most else [])]
+
+    def least(self, state: tuple[int, int]) -> float:
+        return min(self.q[state, change] for change in self.changes(state[0]))
+
+    def decide(self, replicas: int, rate: float, late: bool) -> int:
+        level = min(floor(rate / self.quantum), self.levels - 1)
+        if self.last is not None:
+            self.counts[self.last[1]][level] += 1
+            level = self.learn(replicas, level, 0.6 if late else 0.0)
+            if self.due():
+                self.sweep()
+        change = min(self.changes(replicas), key=lambda one: self.q[(replicas, level), one])
+        self.last = (replicas, level)
+        return replicas + change
+
+    def learn(self, replicas: int, level: int, cost: float) -> int:
+        before = self.cost[replicas, level]
+        now = self.cost[replicas, level] = (1.0 - self.alpha) * before + self.alpha * cost
+        self.learned += 1
+        if self.learned % 10 == 0:
+            self.alpha = max(self.alpha * 0.98, 0.1)
+        spread = range(0)
+        if now != before:
+            spread = range(level + 1, self.levels) if now > before else range(level - 1, -1, -1)
+        for other in spread:
+            bound = max if now > before else min
+            self.cost[replicas, other] = bound(self.cost[replicas, other], now)
+            level = other  # the slip: the loop changes the current state
+        return level
+
+    def due(self) -> bool:
+        self.steps += 1
+        if self.steps <= 25:
+            return True
+        self.wait -= 1
+        if self.wait > 0:
+            return False
+        self.interval = min(1.02 * self.interval, 50_000.0)
+        self.wait = int(self.interval)
+        return True
+
+    def sweep(self) -> None:
+        for (replicas, level), change in self.q:
+            then = replicas + change
+            value = 0.2 * then / self.most + (0.2 if change else 0.0)
+            row = self.counts[level]
+            for following in range(self.levels):
+                value += (
+                    row[following]
+                    / sum(row)
+                    * (self.cost[then, following] + GAMMA * self.least((then, following)))
+                )
+            self.q[(replicas, level), change] = value
+
+
+def test_as_published_it_decides_as_the_description_of_the_published_code(walk: Floats) -> None:
+    rates = LearningRates()
+    policy = model_based(most=5, levels=8, as_published=True, rates=rates)
+    plain = Published(most=5, levels=8, quantum=100.0)
+    memory, here, replicas, slips = policy.initial(), at(policy.deployments, 1), 1, 0
+    for rate in walk:
+        response_time_s = mm1_time(policy.deployments, (replicas,), float(rate), 1 / 180)
+        here, _ = step(memory, seen(here, float(rate), response_time_s=response_time_s), RNG)
+        replicas = plain.decide(replicas, float(rate), response_time_s > SLO_S)
+        assert here == at(policy.deployments, replicas)
+        assert plain.last is not None
+        slips += plain.last[1] != min(int(rate // 100), 7)
+    assert slips > 10
+
+
 def test_one_observation_is_backed_up_at_once() -> None:
     """Alg. 2 by hand: one level that stays, one or two replicas, so V(k) = c_u(k) + gamma min Q."""
     policy = model_based(most=2, levels=1)
@@ -157,3 +302,10 @@ def test_too_many_deployments_to_list_are_refused_by_name() -> None:
         InputError, match=r"policy 'model-based': 2 node types, 3 replicas and 3 levels have too many states"
     ):
         ModelBased(node_types=types, deployments=space, problem=problem_of(space))
+
+
+def test_as_published_a_value_for_every_action_takes_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup, "LARGEST_DENSE_BYTES", 8 * 3 * LEVELS)  # a value for each of nine states
+    model_based()
+    with pytest.raises(InputError, match="too many states to plan over"):
+        model_based(as_published=True)

@@ -7,6 +7,9 @@ bounds the states it is comparable with.
 With several node types "more replicas" is not an order: adding a slow node to fast ones
 makes the slowest replica slower. One deployment is at least as good as another when it
 has as many replicas and its slowest is as fast.
+
+As published, Q(s, a) is backed up instead of V(s~), bounds go along rate levels only, and
+the loop that spreads a bound is left with the current level changed.
 """
 
 from dataclasses import dataclass, field
@@ -16,12 +19,12 @@ import numpy as np
 from numpy.random import Generator
 
 from penstock.compiled import Floats, Ints, compiled
-from penstock.perf.deployments import after
+from penstock.perf.deployments import NOTHING, NOWHERE, actions_of, after
 from penstock.policy.kernel import CompiledPolicy, Seen, step_of
 from penstock.policy.operator.q_learning import StepSize
 from penstock.policy.parameters import Param
 from penstock.policy.registry import operator_policy
-from penstock.policy.rl.backup import need_enumeration, sweep
+from penstock.policy.rl.backup import need_enumeration, sweep, sweep_actions
 from penstock.policy.rl.experience import (
     UNKNOWN,
     action_carried_out,
@@ -30,9 +33,10 @@ from penstock.policy.rl.experience import (
     remember,
     score,
 )
-from penstock.policy.rl.post_decision import PostDecision, best_action, greedy_reason, post_decision
+from penstock.policy.rl.post_decision import PostDecision, best_action, post_decision, values_in_words
 from penstock.policy.rl.problem import Problem, level_of, unknown_cost
 from penstock.policy.rl.schedules import Schedule, advance
+from penstock.policy.rl.tables import value_table
 
 _STEPS, _UNTIL_SWEEP = range(2)
 
@@ -40,7 +44,7 @@ _STEPS, _UNTIL_SWEEP = range(2)
 class ModelLearner(NamedTuple):
     """The learned model and the values planned with it."""
 
-    values: PostDecision
+    values: PostDecision  # as published, its table holds Q(s, a), a row per state
     gamma: float
     alpha: Schedule
     last: Ints
@@ -54,8 +58,8 @@ class ModelLearner(NamedTuple):
     interval_growth: float
     longest_interval: float
     learns_costs: bool
-    bounds_levels: bool  # an observed cost bounds other levels of its deployment
-    bounds_deployments: bool  # and those of deployments it is comparable with
+    bounds_others: bool  # an observed cost bounds the states it is comparable with
+    as_published: bool
     scratch: Floats
 
 
@@ -84,10 +88,11 @@ class ModelBased(CompiledPolicy[ModelLearner]):
     gamma: Annotated[float, Param("discount factor for later costs", at_least=0, below=1)] = 0.99
     rates: StepSize = field(default_factory=StepSize)
     sweeps: Sweeps = SWEEPS
-    published_updates: bool = False  # bound states along rate levels only
+    published_updates: bool = False  # plan over Q(s, a), bound along levels only, and lose the level in that
 
     def __post_init__(self) -> None:
-        need_enumeration(self.problem, "model-based")
+        actions = actions_of(self.deployments) if self.published_updates else 1
+        need_enumeration(self.problem, "model-based", values_per_state=actions)
 
     def initial(self) -> ModelLearner:
         learner = model_learner(
@@ -96,10 +101,13 @@ class ModelBased(CompiledPolicy[ModelLearner]):
             alpha=self.rates.alpha(),
             sweeps=self.sweeps,
         )
-        return learner._replace(bounds_levels=True, bounds_deployments=not self.published_updates)
+        learner = learner._replace(bounds_others=True)
+        return as_published(learner) if self.published_updates else learner
 
     def explain(self, memory: ModelLearner, seen: Seen) -> str:
-        return greedy_reason(memory.values, seen.deployment, seen.rate, level_of(self.problem, seen.rate))
+        level = level_of(self.problem, seen.rate)
+        _, least, stay = planned_action(memory, seen.deployment, level)
+        return values_in_words(least, stay, seen.rate, level)
 
 
 def model_learner(
@@ -122,9 +130,21 @@ def model_learner(
         interval_growth=sweeps.interval_growth,
         longest_interval=sweeps.longest_interval,
         learns_costs=known_costs is None,
-        bounds_levels=False,
-        bounds_deployments=False,
+        bounds_others=False,
+        as_published=False,
         scratch=np.empty((2, p.levels)),
+    )
+
+
+def as_published(learner: ModelLearner) -> ModelLearner:
+    """The same with a table of Q(s, a)."""
+    p = learner.values.problem
+    states, actions = p.deployments.replicas.size * p.levels, actions_of(p.deployments)
+    q = value_table(keys=states, width=actions, writes=0)
+    return learner._replace(
+        values=learner.values._replace(v=q),
+        as_published=True,
+        scratch=np.empty((p.deployments.replicas.size, p.levels)),
     )
 
 
@@ -140,20 +160,24 @@ def learn_move(me: ModelLearner, then: int, now: int) -> None:
 
 
 @compiled
-def learn_cost(me: ModelLearner, here: int, level: int, cost: float) -> None:
-    """Blend in an observed violation cost (eq. 5) and bound every comparable state by it."""
+def learn_cost(me: ModelLearner, here: int, level: int, cost: float) -> int:
+    """Blend in an observed violation cost (eq. 5) and bound every comparable state by it.
+
+    Returns the level to go on with, which is another one only as published.
+    """
     alpha = me.alpha.now[0]
     before = me.unknown[here, level]
     learned = (1.0 - alpha) * before + alpha * cost
     advance(me.alpha)
     if learned == before:
-        return
+        return level
     me.unknown[here, level] = learned
-    if not me.bounds_levels:
-        return
+    if not me.bounds_others:
+        return level
+    if me.as_published:
+        return _bound_levels(me, here, level, learned, learned > before)
     space = me.values.problem.deployments
-    first, end = (0, space.replicas.size) if me.bounds_deployments else (here, here + 1)
-    for other in range(first, end):
+    for other in range(space.replicas.size):
         no_better = (
             space.replicas[other] <= space.replicas[here] and space.slowest[other] <= space.slowest[here]
         )
@@ -166,6 +190,25 @@ def learn_cost(me: ModelLearner, here: int, level: int, cost: float) -> None:
         if no_worse:
             for lower in range(level + 1):
                 me.unknown[other, lower] = min(me.unknown[other, lower], learned)
+    return level
+
+
+@compiled
+def _bound_levels(me: ModelLearner, here: int, level: int, learned: float, increased: bool) -> int:
+    """Raise higher levels of this deployment after an increase, lower lower ones after a decrease.
+
+    The published loop counts in the current state itself: what follows takes the last level it
+    visited for the current one. That it walks away from the level is our reading.
+    """
+    if increased:
+        while level < me.unknown.shape[1] - 1:
+            level += 1
+            me.unknown[here, level] = max(me.unknown[here, level], learned)
+    else:
+        while level > 0:
+            level -= 1
+            me.unknown[here, level] = min(me.unknown[here, level], learned)
+    return level
 
 
 @compiled
@@ -182,6 +225,21 @@ def time_to_sweep(me: ModelLearner) -> bool:
     return True
 
 
+@compiled
+def planned_action(me: ModelLearner, here: int, level: int) -> tuple[int, float, float]:
+    """The first possible action of least value, that value, and the value of doing nothing."""
+    if not me.as_published:
+        return best_action(me.values, here, level)
+    space = me.values.problem.deployments
+    row = here * me.values.problem.levels + level
+    stay = me.values.v.values[row, NOTHING]
+    best, least = NOTHING, stay
+    for action in range(1, actions_of(space)):
+        if after(space, here, action) != NOWHERE and me.values.v.values[row, action] < least:
+            best, least = action, me.values.v.values[row, action]
+    return best, least, stay
+
+
 @step_of(ModelLearner)
 def model_based_step(me: ModelLearner, seen: Seen, rng: Generator) -> tuple[int, float]:
     p = me.values.problem
@@ -191,10 +249,13 @@ def model_based_step(me: ModelLearner, seen: Seen, rng: Generator) -> tuple[int,
     if carried_out != UNKNOWN:
         learn_move(me, level_then(me.last), level)
         if me.learns_costs:
-            learn_cost(me, here, level, unknown_cost(p, seen))
+            level = learn_cost(me, here, level, unknown_cost(p, seen))
         if time_to_sweep(me):
-            sweep(p, me.values.v, me.arriving, me.unknown, me.gamma, me.scratch)
-    action, least, stay = best_action(me.values, here, level)
+            if me.as_published:
+                sweep_actions(p, me.values.v, me.arriving, me.unknown, me.gamma, me.scratch)
+            else:
+                sweep(p, me.values.v, me.arriving, me.unknown, me.gamma, me.scratch)
+    action, least, stay = planned_action(me, here, level)
     target = after(p.deployments, here, action)
     remember(me.last, here, level, action, target)
     return target, score(me.largest_gain, stay, least, least)

@@ -133,4 +133,8 @@ def best_action(me: PostDecision, here: int, level: int) -> tuple[int, float, fl
 def greedy_reason(me: PostDecision, here: int, rate: float, level: int) -> str:
     """Why the best action is the best, in numbers."""
     _, least, stay = best_action(me, here, level)
+    return values_in_words(least, stay, rate, level)
+
+
+def values_in_words(least: float, stay: float, rate: float, level: int) -> str:
     return f"expected cost {least:.4g}, staying {stay:.4g}, at {rate:.0f} t/s (level {level})"
