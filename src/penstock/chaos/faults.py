@@ -48,6 +48,7 @@ class Faults:
         self._ballast = out / "ballast"
         self._ends: list[tuple[float, Callable[[], None]]] = []  # when a fault that lasts is over
         self._has_disk = False  # of its own
+        self._jump_s = self._fsync_s = 0.0
 
     @property
     def is_full(self) -> bool:
@@ -61,13 +62,16 @@ class Faults:
             case Kind.FULL_DISK:
                 return lasting if self._has_disk and self._fill(fault.lasts_s) else None
             case Kind.SLOW_DISK:
-                self._do_influence(fsync_s=_SLOW_S)
-                self._after(fault.lasts_s, self._do_influence)
+                self._influence_by(fsync_s=_SLOW_S)
+                self._after(fault.lasts_s, lambda: self._influence_by(fsync_s=-_SLOW_S))
                 return lasting
-            case Kind.CLOCK:
-                self._do_influence(jump_s=jump_s(fault))
-                self._after(fault.lasts_s, self._do_influence)
-                return f"{what} ({jump_s(fault):+.0f} s, for {fault.lasts_s:.1f} s)"
+            case Kind.CLOCK | Kind.CLOCK_FOR_GOOD:
+                by_s = jump_s(fault)
+                self._influence_by(jump_s=by_s)
+                if fault.kind is Kind.CLOCK_FOR_GOOD:
+                    return f"{what} ({by_s:+.0f} s)"
+                self._after(fault.lasts_s, lambda: self._influence_by(jump_s=-by_s))
+                return f"{what} ({by_s:+.0f} s, for {fault.lasts_s:.1f} s)"
             case Kind.ORDERS:
                 return self._order(fault)
             case _:
@@ -94,8 +98,10 @@ class Faults:
     def _after(self, seconds: float, over: Callable[[], None]) -> None:
         self._ends.append((time.monotonic() + seconds, over))
 
-    def _do_influence(self, *, jump_s: float = 0.0, fsync_s: float = 0.0) -> None:
-        write_whole(self._influence, json.dumps({"jump_s": jump_s, "fsync_s": fsync_s}))
+    def _influence_by(self, *, jump_s: float = 0.0, fsync_s: float = 0.0) -> None:
+        """Added to what there is: several may last at the same time."""
+        self._jump_s, self._fsync_s = self._jump_s + jump_s, self._fsync_s + fsync_s
+        write_whole(self._influence, json.dumps({"jump_s": self._jump_s, "fsync_s": self._fsync_s}))
 
     def _signal(self, fault: Fault, driver: int) -> str | None:
         those = _WHO[fault.kind](Cast(driver, tuple(marked(self._mark))))

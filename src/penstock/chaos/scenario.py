@@ -28,14 +28,13 @@ class Kind(StrEnum):
     FULL_DISK = "a full disk for a while"
     SLOW_DISK = "a slow disk for a while"
     CLOCK = "a clock that jumps, and jumps back"
+    CLOCK_FOR_GOOD = "a clock that is set"
     ORDERS = "orders"
     SECOND_CONTROLLER = "a second controller"
 
 
 # After these a run may end with status 1, and is started again. All others it has to live through.
 MAY_END_IT = (Kind.KILL_DRIVERS_JAVA, Kind.FULL_DISK)
-# It has to be started again after these, too, and says nothing, or that it was told to end.
-ENDS_IT = (Kind.KILL_DRIVER, Kind.END_DRIVER)
 
 _FEWEST, _MOST = 2, 4  # faults
 _LATEST_S = 4.0  # after the share of the input at which a fault is due

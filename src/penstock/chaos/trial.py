@@ -18,13 +18,14 @@ from penstock.apps.ledger.entry import NAME
 from penstock.apps.ledger.query import SOURCE
 from penstock.chaos import books, inside
 from penstock.chaos.faults import Faults
-from penstock.chaos.scenario import ENDS_IT, MAY_END_IT, Kind, Scenario
+from penstock.chaos.scenario import MAY_END_IT, Kind, Scenario
 from penstock.domain.errors import InputError
 from penstock.runtimes.spark.processes import MARK, marked
-from penstock.runtimes.spark.stream_log import StreamLog
+from penstock.runtimes.spark.stream_log import FEWER_TUPLES, StreamLog
 
 INPUT_S, RATE = 16, 50  # seconds of feeding, tuples/s
 _INTERVAL_S = 2.0  # between two forced changes
+_MOST_TUPLES = 20  # of a batch: most micro-batches have more, and become several
 _POLL_S = 0.1
 _STUCK_S = 240.0  # without a tuple more at any stream
 _GONE_S = 30.0  # for processes and temporary files to go after the run
@@ -61,7 +62,8 @@ class Trial:
         self._due = list(scenario.faults)
         self._fed_s: dict[float, float] = {}  # share of the input -> since when it has been fed
         self._excused = False  # it may end with status 1
-        self._told = False  # to end
+        self._told = self._killed = False  # told to end; by us
+        self._rival: subprocess.Popen[bytes] | None = None  # a second controller
 
     def run(self) -> Outcome:
         began_s = time.monotonic()
@@ -71,8 +73,11 @@ class Trial:
             self._temporary = Path(temporary)
             try:
                 has_disk = wants_disk and self._faults.mount()
-                self._lived_through()
-                self._judge()
+                try:
+                    self._lived_through()
+                    self._judge()
+                except Exception as problem:  # what cannot be judged is not right
+                    self._outcome.problems.append(f"not judged: {type(problem).__name__}: {problem}")
                 if has_disk and self._outcome.problems:  # what is wrong can be looked at afterwards
                     shutil.copytree(self._out, self._folder / "kept")
             finally:
@@ -113,13 +118,14 @@ class Trial:
             "PENSTOCK_CHAOS_INSIDE": str(self._folder / INFLUENCE),
             "PYTHONPATH": os.pathsep.join(place for place in places if place),
             "TMPDIR": str(self._temporary),
+            FEWER_TUPLES: str(_MOST_TUPLES),
         }
 
     def _lived_through(self) -> None:
         """Start the driver, and again while it ends for a reason that was given to it."""
         while not self._outcome.problems:
             self._outcome.starts += 1
-            self._excused, self._told = self._faults.is_full, False
+            self._excused, self._told, self._killed = self._faults.is_full, False, False
             status, said = self._one_life()
             if status == 0 and self._is_finished():
                 return
@@ -142,6 +148,7 @@ class Trial:
         while driver.poll() is None:
             time.sleep(_POLL_S)
             self._faults.over_now()
+            self._hear_second()
             self._happen(driver)
             now = self._published()
             if now != progress:
@@ -156,8 +163,10 @@ class Trial:
         last = (said.strip().splitlines() or [""])[-1]
         if "Traceback" in said:
             return [f"a traceback: {last}"]
-        if self._told or status == -signal.SIGKILL:
-            return [] if status in (0, -signal.SIGKILL) or self._excused else [f"told to end: {last}"]
+        if self._killed and status == -signal.SIGKILL:
+            return []
+        if self._told and status in (0, -signal.SIGTERM):  # at once, where there was nothing to report yet
+            return []
         if status == 1 and self._excused:
             return [] if last.startswith("penstock: ") else [f"its last line was '{last}'"]
         return [f"it ended with status {status}: {last}"]
@@ -169,8 +178,13 @@ class Trial:
             return False
 
     def _published(self) -> tuple[int, ...]:
-        streams = (self._log(name) for name in (SOURCE, *_CHAINS))
-        return tuple(log.end() if log.root.exists() else 0 for log in streams)
+        """The latest batch of every stream there is."""
+        latest = []
+        for name in (SOURCE, *_CHAINS):
+            with suppress(Exception):  # being written, or removed by now
+                last = self._log(name).last()
+                latest.append(0 if last is None else last.number)
+        return tuple(latest)
 
     def _log(self, stream: str) -> StreamLog:
         return StreamLog(self._out / "work" / "streams" / stream)
@@ -194,7 +208,7 @@ class Trial:
             return
         self._due.pop(0)
         second = fault.kind is Kind.SECOND_CONTROLLER
-        done = self._second(fault.kind.value) if second else self._faults.carry_out(fault, driver.pid)
+        done = self._second() if second else self._faults.carry_out(fault, driver.pid)
         if done is None:
             self._outcome.left_out.append(fault.kind.value)
             return
@@ -202,31 +216,46 @@ class Trial:
         self._outcome.happened.append(text)
         self._say(f"seed {self._scenario.seed}: {text}")
         self._excused |= fault.kind in MAY_END_IT
-        self._told |= fault.kind in ENDS_IT
+        self._told |= fault.kind is Kind.END_DRIVER
+        self._killed |= fault.kind is Kind.KILL_DRIVER
 
-    def _second(self, what: str) -> str:
-        """It has to be refused in one line that names the first."""
-        second = subprocess.run(
-            self._command(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env=self._environment(),
-            cwd=self._folder,
-            check=False,
-            timeout=_STUCK_S,
-        )
-        said = second.stderr.strip()
-        if second.returncode != 2 or "in use by another run" not in said or "\n" in said:
-            ended = f"a second controller ended with status {second.returncode}: {said[-300:]}"
-            if "holds a finished run" not in said:  # the first one has ended meanwhile
-                self._outcome.problems.append(ended)
-        return what
+    def _second(self) -> str | None:
+        """The same command beside it; one at a time."""
+        if self._rival is not None or not (self._out / "journal.jsonl").exists():
+            return None
+        with (self._folder / "second.txt").open("wb") as output:
+            self._rival = subprocess.Popen(
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=output,
+                env=self._environment(),
+                cwd=self._folder,
+            )
+        return Kind.SECOND_CONTROLLER.value
+
+    def _hear_second(self, within_s: float = 0.0) -> None:
+        """It has to be refused in one line that names the first, or that says that all is done."""
+        if self._rival is None:
+            return
+        try:
+            status = self._rival.wait(within_s)
+        except subprocess.TimeoutExpired:
+            if within_s:
+                self._outcome.problems.append(f"a second controller goes on after {within_s:g} s")
+            return
+        said = (self._folder / "second.txt").read_text(errors="replace").strip()
+        refused = "in use by another run" in said or "holds a finished run" in said
+        if status != 2 or not refused or "\n" in said:
+            self._outcome.problems.append(f"a second controller ended with status {status}: {said[-300:]}")
+        self._rival = None
 
     # --- what came of it
 
     def _judge(self) -> None:
         problems = self._outcome.problems
+        self._outcome.left_out += [f"{fault.kind.value}, due after the end" for fault in self._due]
+        self._hear_second(within_s=_GONE_S)
         if problems:
             return
         problems += self._left()

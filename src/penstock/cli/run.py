@@ -279,7 +279,10 @@ def run(
         with live.owner:
             _check_unfinished(out)  # it may have ended a moment ago
             summary = live_view.watched(live, stoppable=True)
-            _leave_results(entry, live, summary, name, json_output=json_output)
+            try:
+                _leave_results(entry, live, summary, name, json_output=json_output)
+            except (InputError, OSError) as problem:  # a full disk: what was asked for was right
+                raise RunError(f"its results could not be written: {problem}") from problem
     except (ClusterError, RunError) as problem:
         screen.complain(problem)
         raise typer.Exit(1) from problem

@@ -5,6 +5,7 @@ controller, a swap of bounds and weights between two rounds, orders, and what is
 """
 
 import json
+import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any
 from penstock.control.build import build_controller
 from penstock.control.journal import Header, Noted, Remembered, Retuned, latest_header
 from penstock.control.loop import Controller, ControllerMemory, tick
+from penstock.control.orders import Order, Pause
 from penstock.control.plain_data import parsed_json
 from penstock.control.plan import Plan
 from penstock.control.ports import Actuator, Journal, Monitor
@@ -31,6 +33,7 @@ from penstock.live.record import Interval
 from penstock.live.settings import LiveSettings
 from penstock.perf.calibration import SystemModel
 from penstock.policy.application.tuned import naive
+from penstock.runtimes.spark import steady
 from penstock.runtimes.spark.topology import App
 from penstock.training.pretrain import model_of, pretrained, specs_of
 from penstock.training.retuning import Deciding, is_tuned
@@ -97,7 +100,7 @@ class Controlling:
         swapped = self._swap_if_tuned(self._deciding)
         now = self._deciding
         waiting = pending(self._settings.work / ORDERS)
-        orders = tuple(order for order in waiting.values() if order is not None)
+        orders = tuple(_in_steady_time(order) for order in waiting.values() if order is not None)
         ticked, memory = tick(
             now.controller, now.memory, monitor, self._journal, actuator, orders, keep=self._keep
         )
@@ -273,6 +276,14 @@ def own_policies(spec: ControllerSpec) -> tuple[str, ...]:
 
 def changes_of(verdict: Verdict) -> tuple[str, ...]:
     return tuple(f"{one.operator}: {one.reason}" for one in verdict.granted)
+
+
+def _in_steady_time(order: Order) -> Order:
+    """A person's pause ends by the clock on the wall, which may have been set since the run began."""
+    ahead_s = steady.now_s() - time.time()
+    if isinstance(order, Pause) and abs(ahead_s) > 1:
+        return Pause(until_s=order.until_s + ahead_s)
+    return order
 
 
 def _reasons(made: Plan) -> tuple[str, ...]:

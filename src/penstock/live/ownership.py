@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from io import BufferedRandom
 from pathlib import Path
@@ -65,8 +66,10 @@ class Ownership:
         try:
             self.out.mkdir(parents=True, exist_ok=True)
             self.place.parent.mkdir(mode=_PRIVATE if self._private else _USUAL, exist_ok=True)
+            _refuse_links(self.out)
             # Not emptied here: it may be another's.
-            number = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            number = os.open(self.place, flags, 0o666)
             file = os.fdopen(number, "r+b")
         except OSError as problem:
             raise InputError(f"{self.out}: cannot write: {problem.strerror or problem}") from problem
@@ -85,6 +88,21 @@ class Ownership:
             file.write(json.dumps(_myself()).encode())
             file.flush()
         return file
+
+
+def _refuse_links(out: Path) -> None:
+    """Nothing of ours is one; by those in a folder from somebody else we would write and remove elsewhere."""
+    for found in _links_in(out):
+        raise InputError(f"{found}: a link; a run folder holds none: remove it, or give another folder")
+
+
+def _links_in(folder: str | Path) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                yield entry.path
+            elif entry.is_dir(follow_symlinks=False):
+                yield from _links_in(entry.path)
 
 
 def _myself() -> dict[str, Any]:

@@ -29,7 +29,7 @@ from penstock.live.record import Interval, Summary, response_of
 from penstock.live.settings import LiveSettings, node_type
 from penstock.reconfigure.interrupted import interrupted
 from penstock.reconfigure.words import Command, Commands, Event, Record, Running
-from penstock.runtimes.spark import class_archive
+from penstock.runtimes.spark import class_archive, steady
 from penstock.runtimes.spark.actuator import SparkActuator
 from penstock.runtimes.spark.cluster import LocalCluster, check_master
 from penstock.runtimes.spark.daemon import ZYGOTE_VARIABLE
@@ -99,7 +99,7 @@ class LiveRun:
         self.objective_s = response_time_of(self.app)
         self._check_agreement()
         self.kept = Kept(
-            objective_s=self.objective_s, node_types=self.controller.node_types, began_s=time.time()
+            objective_s=self.objective_s, node_types=self.controller.node_types, began_s=steady.now_s()
         )
         self.work = self.settings.work
         self.owner = Ownership(self.settings.out, private=self.settings.master is None)
@@ -193,7 +193,7 @@ class LiveRun:
                 raise
             finally:
                 stop(spark)
-        return self._summary(time.time() - self.began_s)
+        return self._summary(steady.now_s() - self.began_s)
 
     def _close_logs(self) -> None:
         if self._running is not None:
@@ -229,7 +229,7 @@ class LiveRun:
         actuator = self._in_charge(running, spark, nodes, journal, unfinished)
         self._begin(running, cluster, nodes, own)
         for name in unfinished:
-            journal.append(Stepped(operator=name, event=Running(at_s=time.time()), commands=()))
+            journal.append(Stepped(operator=name, event=Running(at_s=steady.now_s()), commands=()))
         monitor = SparkMonitor(running, own or actuator, names)
         seeing: Monitor = self._foreseeing(monitor)
         acting: Actuator = actuator
@@ -293,7 +293,7 @@ class LiveRun:
         actuator = SparkActuator(running, spark, nodes, names, ended=ended, stepped=stepped)
         for name, did in actuator.go_on(unfinished).items():
             text = f"'{name}' was being changed when an earlier run ended: {did}"
-            journal.append(Noted(at_s=time.time(), text=text))
+            journal.append(Noted(at_s=steady.now_s(), text=text))
         actuator.adopt(
             {
                 name: [nodes.acquire(name, names[0]) for _ in range(self._first_replicas(chain))]
@@ -345,19 +345,19 @@ class LiveRun:
         decide: Callable[[], None],
     ) -> None:
         """Of the time, of the input, or of somebody's patience."""
-        self.kept.begin(time.time())
+        self.kept.begin(steady.now_s())
         deadline_s = self.began_s + 60 * self.settings.minutes if self.settings.minutes else None
         next_s = self.began_s + self.controller.interval_s
         while not self.stopping.is_set():
             poll_s = _POLL_CHANGING_S if actuator.reconfiguring else _POLL_S
-            time.sleep(min(poll_s, max(next_s - time.time(), _LEAST_POLL_S)))
+            time.sleep(min(poll_s, max(next_s - steady.now_s(), _LEAST_POLL_S)))
             look_after()
-            now_s = time.time()
+            now_s = steady.now_s()
             if now_s >= next_s:
                 decide()
                 # After a late one, the next is not right behind it: it would see next to nothing.
                 next_s = max(
-                    next_s + self.controller.interval_s, time.time() + self.controller.interval_s / 2
+                    next_s + self.controller.interval_s, steady.now_s() + self.controller.interval_s / 2
                 )
             if self.settings.until_done and running.done():
                 break
@@ -375,7 +375,7 @@ class LiveRun:
         cluster.tidy()
         revived = cluster.revive()
         if revived is not None:
-            journal.append(Noted(at_s=time.time(), text=revived))
+            journal.append(Noted(at_s=steady.now_s(), text=revived))
         for name, why in actuator.stranded.items():
             raise RunError(f"'{name}' cannot continue: {why}")
         changing = actuator.restating
@@ -383,7 +383,7 @@ class LiveRun:
         now_s = time.monotonic()
         new = self._restarts.failed(failed, now_s)
         for name in new:
-            journal.append(Noted(at_s=time.time(), text=f"query '{name}' failed: {failed[name]}"))
+            journal.append(Noted(at_s=steady.now_s(), text=f"query '{name}' failed: {failed[name]}"))
             self.failures[name] = self.failures.get(name, (0, ""))[0] + 1, failed[name]
         for name in new:
             if self._restarts.failures[name] > _RESTARTS:

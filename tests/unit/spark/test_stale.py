@@ -16,7 +16,7 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.domain.request import ScaleOut
-from penstock.runtimes.spark import attached_executors, attached_query, monitor
+from penstock.runtimes.spark import attached_executors, attached_query, monitor, steady
 from penstock.runtimes.spark.attached_executors import ExecutorActuator
 from penstock.runtimes.spark.attached_query import QueryMonitor
 from penstock.runtimes.spark.executors import Executor
@@ -44,6 +44,7 @@ def vetoes(seen: ApplicationObservation, operator: str) -> list[str]:
 @dataclass
 class Clock:
     now_s: float = 1000.0
+    behind_s: float = 0.0  # the one on the wall, since it was set back
 
     def time(self) -> float:
         return self.now_s
@@ -115,6 +116,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     for module in (monitor, attached_query, attached_executors):
         monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(steady, "now_s", lambda: clock.now_s + clock.behind_s)
     return clock
 
 
@@ -297,3 +299,29 @@ def test_what_is_still_inside_is_known_with_its_age(pipeline: Pipeline) -> None:
     pipeline.finish(reached=1)
     pipeline.after(1.0)
     assert pipeline.monitor.unfinished() == [(4.0, 5)]
+
+
+def test_a_clock_that_is_set_back_stops_no_time(pipeline: Pipeline) -> None:
+    """What is decided has a clock that does not jump; what waits is compared with stamps on the wall."""
+    pipeline.arrive(10)
+    before = pipeline.after(INTERVAL_S)
+    pipeline.clock.now_s -= 3600
+    pipeline.clock.behind_s += 3600
+    pipeline.arrive(10)
+    after = pipeline.after(INTERVAL_S)
+    assert after.at_s == before.at_s + INTERVAL_S
+    assert after.source_rate == before.source_rate
+
+
+def test_what_was_waiting_when_the_driver_died_is_waiting_still(tmp_path: Path, clock: Clock) -> None:
+    dead = Pipeline(tmp_path, clock)
+    for _ in range(5):
+        dead.arrive(100)
+    assert one(dead.after(INTERVAL_S), "first").backlog == 500
+    again = Pipeline(tmp_path, clock, epoch=dead.epoch)
+    seen = one(again.after(INTERVAL_S), "first")
+    assert seen.backlog == 500
+    assert seen.arrival_rate == 0  # it came before
+    assert seen.response_time_s is not None
+    assert seen.response_time_s >= INTERVAL_S
+    assert again.monitor.unfinished() == dead.monitor.unfinished() != []

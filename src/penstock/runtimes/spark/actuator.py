@@ -7,7 +7,6 @@ its state) goes to a thread, one at a time per chain, and comes back as an event
 
 import queue
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -54,7 +53,7 @@ from penstock.reconfigure.words import (
     StopQuery,
     Stranded,
 )
-from penstock.runtimes.spark import checkpoints
+from penstock.runtimes.spark import checkpoints, steady
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.nodes import Node, Nodes
 from penstock.runtimes.spark.offsets import progress
@@ -373,4 +372,4 @@ class SparkActuator:
         return Replica(name=node.name, node_type=self._kinds.index(node.kind))
 
     def _now(self) -> float:
-        return time.time()
+        return steady.now_s()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.reconfigure.words import Command, RepartitionState, RestoreCheckpoint
-from penstock.runtimes.spark.offsets import at_rest, progress
+from penstock.runtimes.spark.offsets import at_rest, begun, progress
 from penstock.runtimes.spark.stream_log import StreamLog
 
 Repartition = Callable[[str, int], object]  # Spark's: (checkpoint, partitions)
@@ -55,8 +55,8 @@ def go_on(command: Command | None, checkpoint: Path, log: StreamLog, by: Reparti
         try:
             repartition(checkpoint, command.partitions, by)
         except Exception as problem:  # whatever Spark raises: the copy is what is left
-            restore(checkpoint, log)
-            return f"its state was restored: not cut into {command.partitions} partitions, {problem}"
+            done = "was restored" if restore(checkpoint, log) else "stays as it is"
+            return f"its state {done}: not cut into {command.partitions} partitions, {problem}"
         return f"its state has {command.partitions} partitions"
     if isinstance(command, RestoreCheckpoint):
         return "its state was restored" if restore(checkpoint, log) else "it goes on with its new state"
@@ -68,7 +68,8 @@ def _worked_since_copied(checkpoint: Path, log: StreamLog) -> bool:
     if now is None or then is None:  # half restored
         return False
     last = log.last()
-    published = last is not None and last.query == now.query and last.epoch > then.epoch
+    # What was under way when it was copied may have been published before.
+    published = last is not None and last.query == now.query and last.epoch > begun(_copy_of(checkpoint))
     return published or now.reached != then.reached
 
 

@@ -156,9 +156,11 @@ class Intake:
 
 def intake_in(file: Path) -> Intake:
     """As written by whoever changes replicas or stops a query; the default until then."""
+    known = {one.name for one in fields(Intake)}  # an earlier version may have written more
     try:
         written = json.loads(file.read_text(encoding="utf-8"))
+        return Intake(**{name: value for name, value in written.items() if name in known})
     except FileNotFoundError:
         return Intake()
-    known = {one.name for one in fields(Intake)}  # an earlier version may have written more
-    return Intake(**{name: value for name, value in written.items() if name in known})
+    except (OSError, ValueError, AttributeError) as problem:
+        raise InputError(f"{file}: cannot read how much to take: {problem}") from problem

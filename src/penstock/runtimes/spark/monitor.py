@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from penstock.domain.deployment import Replicas
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
+from penstock.runtimes.spark import steady
 from penstock.runtimes.spark.executors import Executor
 from penstock.runtimes.spark.host_load import CpuUse, HostLoads, here
 from penstock.runtimes.spark.measures import Busyness, mean_of, service, skew, total_of, waits, with_overload
@@ -101,7 +102,7 @@ class SparkMonitor:
         self._running, self._actuator = running, actuator
         self._kinds = list(node_types)
         self._deployed: dict[str, Replicas] = {}
-        self._last_s = time.time()
+        self._last_s = steady.now_s()
         # When the last interval ended in which something of a chain was measured; the start without one.
         self._measured_s = dict.fromkeys(running.chains, self._last_s)
         self._finished: list[tuple[float, int]] = []
@@ -116,12 +117,19 @@ class SparkMonitor:
         self._inside = {name: _Lumps() for name in running.chains}  # of chains within a query
         self._passed_on = {name: _PassedOn() for name in running.chains}
         self._streams = {
-            stream: _Seen(next_batch=running.log(stream).needs(MONITOR))
+            stream: self._seen_before(stream)
             for stream in {stream for query in running.plan.values() for stream in query.inputs}
         }
 
+    def _seen_before(self, stream: str) -> _Seen:
+        """By an earlier driver; some of it may still be waiting."""
+        log = self._running.log(stream)
+        seen = log.needs(MONITOR)
+        least = min((at[stream] for at in self._reached.values() if stream in at), default=seen)
+        return _Seen(seen, {batch.number: batch for batch in log.batches(min(least, seen), seen)})
+
     def observe(self) -> ApplicationObservation:
-        now_s = time.time()
+        now_s = steady.now_s()
         interval_s = now_s - self._last_s
         there = self._actuator.executors()
         reports = self._running.measurements.take()
@@ -245,6 +253,7 @@ class SparkMonitor:
         reports: Sequence[BatchReport],
         there: Mapping[str, Executor | None],
     ) -> OperatorObservation:
+        wall_s = time.time()  # as tuples and tasks have it
         mine = [report for report in reports if report.chain == chain.name]
         took = waits((report.ended_s, report.waited) for report in mine)
         served = service(
@@ -266,7 +275,7 @@ class SparkMonitor:
         if mine or waiting or any(one.tuples for one in arrivals):
             loads = busyness.over(executors, [(one.ended_s, (*one.entries, *one.tasks)) for one in mine])
         else:
-            loads = busyness.idle(executors, now_s)
+            loads = busyness.idle(executors, wall_s)
         rate = total_of([one.rate for one in arrivals])
         loads = with_overload(loads, rate, served.mean_s)
         # A chain is measured when a micro-batch ended, or when it had nothing to do. One that hangs with
@@ -277,7 +286,7 @@ class SparkMonitor:
             self._measured_s[chain.name] = now_s
         # Nothing finished but something waits: it takes at least as long as the oldest has waited.
         oldest_s = min((batch.published_at_s for batch in waiting if batch.tuples), default=None)
-        response = took.mean_s if oldest_s is None or took.mean_s is not None else now_s - oldest_s
+        response = took.mean_s if oldest_s is None or took.mean_s is not None else wall_s - oldest_s
         return OperatorObservation(
             operator=chain.name,
             at_s=self._measured_s[chain.name],

@@ -95,10 +95,14 @@ def _lines(checkpoint: Path, epoch: int) -> list[str]:
     return (checkpoint / "offsets" / str(epoch)).read_text(encoding="utf-8").splitlines()
 
 
+def begun(checkpoint: Path) -> int:
+    """The latest micro-batch that was begun; -1 before the first."""
+    return _latest(checkpoint / "offsets")
+
+
 def at_rest(checkpoint: Path) -> bool:
     """Whether every micro-batch that was begun has been committed."""
-    begun, done = _latest(checkpoint / "offsets"), _latest(checkpoint / "commits")
-    return begun == done
+    return begun(checkpoint) == _latest(checkpoint / "commits")
 
 
 def _latest(directory: Path) -> int:

@@ -41,6 +41,7 @@ from penstock.runtimes.spark.taps import (
     REPORT_SCHEMA,
     EntryReport,
     TaskReport,
+    by_task,
     entries,
     entry_tap,
     exit_tap,
@@ -405,7 +406,7 @@ class RunningApp:
         """Bound to the chain's executors by the tap at its end: that of the query, or one before the next."""
         where = self.profiles[chain.name]
         if chain is query.chains[-1]:
-            tap = exit_tap(str(self.log(query.output).root / "data"))
+            tap = exit_tap(str(self.log(query.output).root / "data"), MOST_TUPLES)
             return result.mapInArrow(tap, REPORT_SCHEMA, profile=where)
         tap = inner_tap(str(self._inner(chain.name)), str(self._sample(chain.output)))
         return result.mapInArrow(tap, result.schema, profile=where)
@@ -492,7 +493,12 @@ class RunningApp:
         file, now = self.work / "queries.json", sorted(self.plan)
         if not file.exists():
             write_whole(file, json.dumps(now))
-        elif (then := json.loads(file.read_text())) != now:
+            return
+        try:
+            then = list(map(str, json.loads(file.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, TypeError) as problem:
+            raise InputError(f"{file}: cannot read the queries of the run: {problem}") from problem
+        if then != now:
             raise InputError(
                 f"{self.work.parent}: the run there has the queries {', '.join(then)}, "
                 f"not {', '.join(now)}; continue with those, or give another folder"
@@ -563,6 +569,7 @@ class RunningApp:
         log = self.log(query.output)
         last = tasks[query.chains[-1].name]
         files = [LogFile(name=task.file, tuples=task.tuples) for task in last if task.tuples]
+        tasks = {**tasks, query.chains[-1].name: by_task(last)}
         reached = {stream: end for stream, (_, end) in ranges.items()}
         final = all(self._ends(stream, reached.get(stream, 0)) for stream in query.inputs)
         now = time.time()

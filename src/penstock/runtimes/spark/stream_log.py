@@ -14,6 +14,7 @@ them are there once the first one is.
 """
 
 import json
+import os
 import re
 import shutil
 import threading
@@ -31,7 +32,8 @@ from penstock.runtimes.spark.offsets import Taken
 
 _EXPORTED = re.compile(r"\.?[0-9]{9}-")
 _BLOCK = 512  # bytes, as the system counts them, whatever the disk has
-MOST_TUPLES = 50_000  # of a batch, as far as its files can be told apart
+FEWER_TUPLES = "PENSTOCK_MOST_TUPLES"  # for trials, in which little is a lot
+MOST_TUPLES = int(os.environ.get(FEWER_TUPLES, "50000"))  # of a batch, as far as its files can be told apart
 
 Origins = tuple[tuple[float, int], ...]  # (moment tuples entered the application, how many of them)
 
@@ -89,9 +91,14 @@ class StreamLog:
         """Make the directories; batches stay until every consumer named here is past them."""
         for part in ("data", "batches", "consumers"):
             (self.root / part).mkdir(parents=True, exist_ok=True)
-        for consumer in consumers:
+        named = set(consumers)
+        for consumer in named:
             if not self._mark(consumer).exists():
                 self.passed(consumer, 0)
+        if named:  # else of those that were there before nobody would go on, and nothing be removed
+            for path in (self.root / "consumers").glob("*.json"):
+                if path.stem not in named:
+                    path.unlink()
         return self
 
     def data_file(self, name: str) -> Path:
@@ -106,11 +113,11 @@ class StreamLog:
     def batch(self, number: int) -> Batch:
         try:
             read: dict[str, Any] = json.loads(self._manifest(number).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as problem:
+            read["files"] = tuple(LogFile(**file) for file in read["files"])
+            read["origins"] = tuple((float(at), int(tuples)) for at, tuples in read["origins"])
+            return Batch(**read)
+        except (OSError, ValueError, LookupError, TypeError) as problem:
             raise InputError(f"{self._manifest(number)}: cannot read batch {number}: {problem}") from problem
-        read["files"] = tuple(LogFile(**file) for file in read["files"])
-        read["origins"] = tuple((float(at), int(tuples)) for at, tuples in read["origins"])
-        return Batch(**read)
 
     def batches(self, start: int, end: int) -> list[Batch]:
         return [self.batch(number) for number in range(start, end)]
@@ -290,6 +297,8 @@ class StreamLog:
             return int(json.loads(self._mark(consumer).read_text(encoding="utf-8"))["needs"])
         except FileNotFoundError:
             return 0
+        except (OSError, ValueError, LookupError, TypeError) as problem:
+            raise InputError(f"{self._mark(consumer)}: cannot read how far it is: {problem}") from problem
 
     def clean(self) -> int:
         """Remove what every consumer is past, but for the last batch; returns how many batches went.

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +72,16 @@ def report_of(row: "Row") -> TaskReport:
     values = row.asDict()
     at_end = host_load.Reading(**{name: values.pop(name) for name in host_load.Reading._fields})
     return TaskReport(**values, at_end=at_end)
+
+
+def by_task(reports: Iterable[TaskReport]) -> tuple[TaskReport, ...]:
+    """One of each task: it reports every file it has written, and an executor begins one at a time."""
+    found: dict[tuple[str, float], TaskReport] = {}
+    for one in reports:
+        task = one.executor, one.began_s
+        before = found.get(task)
+        found[task] = one if before is None else replace(one, tuples=before.tuples + one.tuples)
+    return tuple(found.values())
 
 
 def exit_tap(directory: str, most: int | None = None) -> Tap:
