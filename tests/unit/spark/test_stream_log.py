@@ -1,6 +1,7 @@
 """Streams between operators: whole batches, in order, each once, and gone when nobody needs them."""
 
 import os
+import pickle
 import threading
 import time
 from pathlib import Path
@@ -432,3 +433,12 @@ def test_cleaning_a_log_that_holds_much_does_not_list_it(
     stream.passed("one", 7)
     assert stream.clean() == 4
     assert stream.clean() == 0
+
+
+def test_a_log_goes_to_other_processes_as_spark_sends_its_readers(tmp_path: Path) -> None:
+    stream = log(tmp_path)
+    publish(stream, 0)
+    there: StreamLog = pickle.loads(pickle.dumps(stream))
+    assert there.last() == stream.last()
+    publish(there, 1)
+    assert stream.end() == 2

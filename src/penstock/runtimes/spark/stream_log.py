@@ -83,6 +83,10 @@ class StreamLog:
         self._writing = threading.Lock()  # what is being published is not to be swept
         self._is_closed = False
 
+    def __reduce__(self) -> tuple[type["StreamLog"], tuple[Path]]:
+        """Sent to another process, it looks for itself."""
+        return StreamLog, (self.root,)
+
     @property
     def name(self) -> str:
         return self.root.name
