@@ -2,6 +2,8 @@
 
 import os
 import secrets
+import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from errno import EACCES, EISDIR, ELOOP, ENODEV, ENOTDIR
 from pathlib import Path
@@ -37,17 +39,20 @@ def check_can_write(path: Path) -> None:
         raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write beside the target and rename: a reader, or a crash, never meets half a file."""
-    # Names of files are any bytes: what of them is no text is shown as such.
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
+    """Write beside the target and rename: a reader, or a crash, never meets half a file.
+
+    Content too large for the memory may come piece by piece.
+    """
+    pieces = (content,) if isinstance(content, str | bytes) else content
     try:
         if path.exists() and not path.is_file():
-            path.write_bytes(data)  # a pipe or a device: there is nothing to swap
+            with path.open("wb") as file:  # a pipe or a device: there is nothing to swap
+                file.writelines(map(_encoded, pieces))
             return
         target = _pointed_to(path)  # a link stays a link, and what it points to changes
         target.parent.mkdir(parents=True, exist_ok=True)
-        _swap_in(target, data)
+        _swap_in(target, map(_encoded, pieces))
     except OSError as problem:
         raise InputError(f"{path}: cannot write: {problem.strerror or problem}") from problem
 
@@ -59,12 +64,17 @@ def _pointed_to(path: Path) -> Path:
         raise OSError(ELOOP, os.strerror(ELOOP)) from problem
 
 
-def _swap_in(target: Path, data: bytes) -> None:
+def _encoded(piece: str | bytes) -> bytes:
+    # Names of files are any bytes: what of them is no text is shown as such.
+    return piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
+
+
+def _swap_in(target: Path, pieces: Iterable[bytes]) -> None:
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}")
     try:
         # Created with the permissions any new file would get; those of a file replaced are kept.
         with open(temporary, "xb") as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
@@ -84,3 +94,16 @@ def put_on_disk(path: Path | str) -> None:
         os.fsync(there)
     finally:
         os.close(there)
+
+
+def copy_to_disk(origin: Path, target: Path) -> None:
+    """A copy of a folder where there is none; all of it is on disk then."""
+    shutil.copytree(origin, target, copy_function=_copied)
+    for folder, _, _ in os.walk(target):
+        put_on_disk(folder)
+
+
+def _copied(origin: str, target: str) -> str:
+    shutil.copy2(origin, target)
+    put_on_disk(target)
+    return target

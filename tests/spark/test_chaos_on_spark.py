@@ -13,8 +13,8 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize(
     ("seed", "happens"),
     [
-        (1, ("kill the driver", "a clock that jumps", "kill a Python worker", "kill an executor")),
-        (55, ("kill the master", "stop a Python worker", "kill the driver's Java")),
+        (1, ("kill the driver's Java", "a clock that jumps", "kill a Python worker", "kill an executor")),
+        (5, ("kill the driver", "stop the master", "kill what Python workers", "a slow disk")),
     ],
 )
 def test_what_is_done_to_a_run_changes_no_result(seed: int, happens: tuple[str, ...], tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def test_windows_that_close_after_the_last_data_are_in_the_results(tmp_path: Pat
     """By the watermark that the last data set: all that end by then, and no other."""
     from pyarrow import parquet
 
+    from penstock.runtimes.spark.stream_log import StreamLog
+
     (tmp_path / "windows.py").write_text(MODULE)
     (tmp_path / "rates.txt").write_text("40\n" * (_TUPLES // 40))
     words = ["run", "windows:entry", "--rates", "rates.txt", "--until-done", "--out", "run"]
@@ -79,8 +81,9 @@ def test_windows_that_close_after_the_last_data_are_in_the_results(tmp_path: Pat
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    data = sorted((tmp_path / "run" / "work" / "streams" / "count" / "data").iterdir())
-    rows = [row for file in data for row in parquet.read_table(file).to_pylist()]
+    log = StreamLog(tmp_path / "run" / "work" / "streams" / "count")
+    files = [log.data_file(file.name) for batch in log.all() for file in batch.files]
+    rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
     closed_s = (_TUPLES - 1) * 0.5 - _LATE_S
     expected = Counter(
         (number // 2 // _WINDOW_S * _WINDOW_S, number % _KEYS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.domain.errors import InputError
-from penstock.files import check_can_write, write_whole
+from penstock.files import check_can_write, copy_to_disk, write_whole
 
 
 def test_a_reader_meets_the_old_file_until_the_new_one_is_complete(
@@ -27,6 +27,29 @@ def test_a_reader_meets_the_old_file_until_the_new_one_is_complete(
     write_whole(target, "new")
     assert met == ["old"]
     assert target.read_text() == "new"
+
+
+def test_what_comes_piece_by_piece_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    write_whole(target, (f"{number}\n" for number in range(3)))
+    assert target.read_text() == "0\n1\n2\n"
+    with pytest.raises(ZeroDivisionError):
+        write_whole(target, (f"{1 // number}" for number in (1, 0)))
+    assert target.read_text() == "0\n1\n2\n"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_copy_of_a_folder_has_gone_to_disk_file_by_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, copy = tmp_path / "origin", tmp_path / "copy"
+    (origin / "inner").mkdir(parents=True)
+    (origin / "inner" / "file").write_text("state")
+    waited = set[str]()
+    monkeypatch.setattr("os.fsync", lambda file: waited.add(os.readlink(f"/proc/self/fd/{file}")))
+    copy_to_disk(origin, copy)
+    assert (copy / "inner" / "file").read_text() == "state"
+    assert waited == {str(copy), str(copy / "inner"), str(copy / "inner" / "file")}
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(

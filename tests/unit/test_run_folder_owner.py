@@ -120,6 +120,20 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("place", ["work/owner.json", "work/streams/words/data", "results/it.csv"])
+def test_a_link_in_a_folder_from_somebody_else_leads_nowhere(tmp_path: Path, place: str) -> None:
+    elsewhere, link = tmp_path / "elsewhere", tmp_path / "run" / place
+    elsewhere.write_text("mine")
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    assert f"{link}: a link; a run folder holds none" in held(tmp_path / "run")
+    assert elsewhere.read_text() == "mine"
+    (tmp_path / "usual").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "usual")  # the folder itself is where a user wants it
+    with Ownership(tmp_path / "link"):
+        assert (tmp_path / "usual" / "work").exists()
+
+
 def test_what_is_needed_to_resume_is_for_nobody_else_to_read(tmp_path: Path) -> None:
     with Ownership(tmp_path / "run"):
         assert (tmp_path / "run" / "work").stat().st_mode & 0o077 == 0

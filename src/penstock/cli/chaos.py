@@ -83,6 +83,8 @@ def _kinds(only: list[str]) -> "tuple[Kind, ...]":
 def _line(outcome: "Outcome") -> str:
     said = "right" if outcome.right else f"WRONG: {'; '.join(outcome.problems)}"
     happened = "; ".join(outcome.happened) or "nothing happened"
+    if outcome.left_out:
+        happened += f"; not: {', '.join(outcome.left_out)}"
     scenario = outcome.scenario
     return (
         f"seed {scenario.seed}: {said} ({scenario.described}; {happened}; "
@@ -113,9 +115,11 @@ def _tell(outcomes: "list[Outcome]", out: Path, *, json_output: bool) -> None:
         )
         return
     faults = sum(len(one.happened) for one in outcomes)
+    not_had = sum(len(one.left_out) for one in outcomes)
     seconds = sum(one.seconds for one in outcomes)
     screen.out.print(
-        f"{len(outcomes)} trials, {faults} faults, {len(wrong)} wrong, in {seconds / 60:.0f} minutes",
+        f"{len(outcomes)} trials, {faults} faults ({not_had} more could not be had), {len(wrong)} wrong, "
+        f"in {seconds / 60:.0f} minutes",
         soft_wrap=True,
     )
     for one in wrong:

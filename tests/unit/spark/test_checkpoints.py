@@ -66,6 +66,14 @@ def test_a_query_that_has_worked_since_is_not_put_back(
     assert partitions_of(checkpoint) == 8
 
 
+def test_what_was_published_before_the_copy_is_not_work_since(checkpoint: Path, log: StreamLog) -> None:
+    """A driver has died between publishing a micro-batch and committing it; then its state was copied."""
+    begin(checkpoint, 2, 4, 7)
+    publish(log, 2)
+    copy(checkpoint)
+    assert restore(checkpoint, log)
+
+
 def test_repartitioning_that_is_through_is_not_done_again(checkpoint: Path) -> None:
     spark = Repartitioning()
     assert repartition(checkpoint, 8, spark) == repartition(checkpoint, 8, spark) == len("state")

@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 
 from penstock.runtimes.spark.cluster import _LONGEST_LOG, _Process
-from penstock.runtimes.spark.executor_folders import _KEPT, remove_left_by_executors
+from penstock.runtimes.spark.executor_folders import (
+    _KEPT,
+    remove_left_by_executors,
+    remove_left_by_workers,
+)
 
 
 def executor_folder(workers: Path, number: int, application: str = "app-1-0000") -> Path:
@@ -36,6 +40,23 @@ def test_folders_of_executors_that_ended_go_but_for_the_latest_and_those_that_wo
     remove_left_by_executors(tmp_path, group=lives.pid)
     assert not folders[1].exists()
     remove_left_by_executors(tmp_path / "none", group=lives.pid)
+
+
+def test_folders_and_logs_of_workers_that_are_no_more_go_but_for_the_latest(tmp_path: Path) -> None:
+    workers, logs = tmp_path / "workers", tmp_path / "logs"
+    logs.mkdir()
+    for number in range(_KEPT + 4):
+        folder = workers / f"count-{number}"
+        folder.mkdir(parents=True)
+        os.utime(folder, (number, number))
+        (logs / f"{folder.name}.log").write_text("said")
+        (logs / f"{folder.name}.old").write_text("said before")
+    (logs / "master.log").write_text("said")
+    remove_left_by_workers(workers, logs, there=["count-0", "count-1"])
+    left = {0, 1, *range(4, _KEPT + 4)}
+    assert {path.name for path in workers.iterdir()} == {f"count-{number}" for number in left}
+    assert {path.stem for path in logs.iterdir()} == {f"count-{number}" for number in left} | {"master"}
+    remove_left_by_workers(tmp_path / "none", logs, there=[])
 
 
 def test_a_long_log_is_cut_while_it_is_written_and_its_words_are_kept_once(tmp_path: Path) -> None:

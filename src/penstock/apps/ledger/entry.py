@@ -1,6 +1,7 @@
 """The entry of the ledger."""
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,10 +55,10 @@ def _results(app: "App", work: Path, results: Path) -> str:
     from penstock.apps.ledger.query import RESULTS, books_of
     from penstock.runtimes.spark.stream_log import StreamLog
 
-    rows = books_of(StreamLog(work / "streams" / RESULTS))
-    lines = [",".join(Posted._fields), *(",".join(map(str, row)) for row in rows)]
-    write_whole(results / "books.csv", "".join(f"{line}\n" for line in lines))
-    return f"{len(rows)} entries in {results / 'books.csv'}"
+    log = StreamLog(work / "streams" / RESULTS)
+    lines = (",".join(map(str, row)) for row in chain([Posted._fields], books_of(log)))
+    write_whole(results / "books.csv", (f"{line}\n" for line in lines))
+    return f"{sum(batch.tuples for batch in log.all())} entries in {results / 'books.csv'}"
 
 
 APPLICATION = AppEntry(

@@ -119,10 +119,11 @@ def _booked(
     return Frame({column: [row[column] for row in rows] for column in columns})
 
 
-def books_of(results: StreamLog) -> list[Posted]:
+def books_of(results: StreamLog) -> Iterator[Posted]:
     """All that has come out, in the order in which it did."""
     from pyarrow import parquet
 
-    files = [file for batch in results.all() for file in batch.files]
-    tables = (parquet.read_table(results.data_file(file.name)) for file in files)
-    return [Posted(**row) for table in tables for row in table.to_pylist()]
+    for batch in results.all():
+        for file in batch.files:
+            rows = parquet.read_table(results.data_file(file.name)).to_pylist()
+            yield from (Posted(**row) for row in rows)

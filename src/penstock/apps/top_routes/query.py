@@ -310,9 +310,8 @@ def challenge_rows(results: StreamLog) -> Iterator[str]:
 
 def export(results: StreamLog, path: Path) -> int:
     """Write `top-routes.csv`, whole or not at all; returns how many rows."""
-    lines = list(challenge_rows(results))
-    write_whole(path, "".join(f"{line}\n" for line in lines))
-    return len(lines)
+    write_whole(path, (f"{line}\n" for line in challenge_rows(results)))
+    return sum(batch.tuples for batch in results.all())
 
 
 def _date(seconds: int) -> str:

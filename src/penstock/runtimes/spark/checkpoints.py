@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from penstock.files import copy_to_disk, put_on_disk
 from penstock.reconfigure.words import Command, RepartitionState, RestoreCheckpoint
 from penstock.runtimes.spark.offsets import at_rest, begun, progress
 from penstock.runtimes.spark.stream_log import StreamLog
@@ -82,8 +83,9 @@ def _put(origin: Path, target: Path) -> None:
     unfinished, old = (target.with_name(f"{target.name}.{part}") for part in ("unfinished", "old"))
     for left in (unfinished, old):
         shutil.rmtree(left, ignore_errors=True)
-    shutil.copytree(origin, unfinished)
+    copy_to_disk(origin, unfinished)
     if target.exists():
         os.rename(target, old)
     os.rename(unfinished, target)
+    put_on_disk(target.parent)
     shutil.rmtree(old, ignore_errors=True)

@@ -20,7 +20,7 @@ from penstock.domain.errors import InputError
 from penstock.java import command, environment
 from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.daemon import DAEMON, ZYGOTE
-from penstock.runtimes.spark.executor_folders import remove_left_by_executors
+from penstock.runtimes.spark.executor_folders import remove_left_by_executors, remove_left_by_workers
 from penstock.runtimes.spark.private import (
     Private,
     folder_of_process,
@@ -69,6 +69,7 @@ os.killpg(0, 9)
 _MB = 1024
 _LONGEST_LOG = 1_000_000  # bytes
 _TIDIED_EVERY_S = 60.0
+_ADDRESSES = 250  # of each of two parts
 
 
 class ClusterError(RuntimeError):
@@ -207,9 +208,9 @@ class LocalCluster:
         self, name: str, *, cores: int, memory_mb: int, tag: str = "", speedup: float = 1.0
     ) -> None:
         """Start a worker; one with a tag takes one executor that asks for this tag, and no other."""
-        self._started += 1
         # Every worker has an address of its own, by which its executor is recognised.
-        host = f"127.0.{1 + self._started // 250}.{1 + self._started % 250}"
+        self._started = (self._started + 1) % _ADDRESSES**2
+        host = f"127.0.{1 + self._started // _ADDRESSES}.{1 + self._started % _ADDRESSES}"
         home = self.work / "workers" / name
         home.mkdir(parents=True, exist_ok=True)
         options = (
@@ -249,6 +250,8 @@ class LocalCluster:
         process = self._processes.pop(name, None)
         if process is not None:
             _end(process.handle)
+            for file in (self._properties_of(name), self._discovery_of(name)):
+                file.unlink(missing_ok=True)
 
     def workers(self) -> dict[str, str]:
         """Workers that live, and where."""
@@ -286,7 +289,9 @@ class LocalCluster:
         if self._warden is None or now_s - self._tidied_s < _TIDIED_EVERY_S:
             return
         self._tidied_s = now_s
-        remove_left_by_executors(self.work / "workers", group=self._warden.pid)
+        workers = self.work / "workers"
+        remove_left_by_workers(workers, self.work / "logs", there=list(self._processes))
+        remove_left_by_executors(workers, group=self._warden.pid)
         for process in list(self._processes.values()):  # workers are stopped by other threads
             process.cut_log()
 
@@ -325,12 +330,18 @@ class LocalCluster:
             "spark.executor.logs.rolling.maxRetainedFiles": "2",
         }
         if tag:
-            discovery = self._folder / f"{name}.sh"
+            discovery = self._discovery_of(name)
             discovery.write_text(f"""#!/bin/sh\necho '{{"name": "{tag}", "addresses": ["0"]}}'\n""")
             discovery.chmod(0o700)
             settings[f"spark.worker.resource.{tag}.amount"] = "1"
             settings[f"spark.worker.resource.{tag}.discoveryScript"] = str(discovery)
-        return write_properties(self._folder / f"{name}.conf", settings)
+        return write_properties(self._properties_of(name), settings)
+
+    def _properties_of(self, name: str) -> Path:
+        return self._folder / f"{name}.conf"
+
+    def _discovery_of(self, name: str) -> Path:
+        return self._folder / f"{name}.sh"
 
     def _start_master(self) -> None:
         """It keeps what it knows of applications and workers where one that is started again finds it."""

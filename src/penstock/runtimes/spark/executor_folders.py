@@ -1,7 +1,9 @@
-"""What executors leave on a worker: a folder each, with its output. One comes with every change."""
+"""What executors leave on a worker, and workers in a run folder: a folder each, with what they said. One
+comes with every change."""
 
 import os
 import shutil
+from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +18,17 @@ def remove_left_by_executors(workers: Path, *, group: int) -> None:
         left.sort(key=lambda path: (path.parent.name, int(path.name)))
         for path in left[:-_KEPT]:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_left_by_workers(workers: Path, logs: Path, *, there: Container[str]) -> None:
+    """Folders and logs of those that are no more, but for the latest. One comes with every replica, where
+    each has a worker of its own."""
+    left = [path for path in (workers.iterdir() if workers.exists() else ()) if path.name not in there]
+    left.sort(key=lambda path: path.stat().st_mtime)
+    for path in left[:-_KEPT]:
+        shutil.rmtree(path, ignore_errors=True)
+        for log in logs.glob(f"{path.name}.*"):
+            log.unlink(missing_ok=True)
 
 
 def _working_folders(group: int) -> set[Path]:
