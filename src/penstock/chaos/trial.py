@@ -21,11 +21,10 @@ from penstock.chaos.faults import Faults
 from penstock.chaos.scenario import MAY_END_IT, Kind, Scenario
 from penstock.domain.errors import InputError
 from penstock.runtimes.spark.processes import MARK, marked
-from penstock.runtimes.spark.stream_log import FEWER_TUPLES, StreamLog
+from penstock.runtimes.spark.stream_log import StreamLog
 
 INPUT_S, RATE = 16, 50  # seconds of feeding, tuples/s
 _INTERVAL_S = 2.0  # between two forced changes
-_MOST_TUPLES = 20  # of a batch: most micro-batches have more, and become several
 _POLL_S = 0.1
 _STUCK_S = 240.0  # without a tuple more at any stream
 _GONE_S = 30.0  # for processes and temporary files to go after the run
@@ -118,7 +117,6 @@ class Trial:
             "PENSTOCK_CHAOS_INSIDE": str(self._folder / INFLUENCE),
             "PYTHONPATH": os.pathsep.join(place for place in places if place),
             "TMPDIR": str(self._temporary),
-            FEWER_TUPLES: str(_MOST_TUPLES),
         }
 
     def _lived_through(self) -> None:

@@ -184,7 +184,7 @@ def test_micro_batches_are_kept_short(tmp_path: Path, took_s: float, growing: bo
     running = RunningApp(app, spark, tmp_path)
     running.expect_replicas("first", True)
     running.expect_replicas("first", growing)
-    running._limit(running.plan["first"], [[task("a", 1.0), task("b", 0.9)]], 100, took_s)
+    running._limit(running.plan["first"], [[task("a", 1.0), task("b", 0.9)]], 100, took_s, gave=100)
     assert intake_in(tmp_path / "intake" / "first.json").each == each
 
 
@@ -201,7 +201,7 @@ def test_a_limit_that_a_hiccup_left_is_loosened_until_it_is_no_hindrance(
 ) -> None:
     """20 ms a tuple, .15 s besides, batches of 5 tuples in the log, and 10 tuples come every half second."""
     running, intake = limited(tmp_path), tmp_path / "intake" / "first.json"
-    running._limit(running.plan["first"], [[task("a", 20.0)]], 10, 20.15)
+    running._limit(running.plan["first"], [[task("a", 20.0)]], 10, 20.15, gave=10)
     assert intake_in(intake).each == 1
     if restarted:
         running = limited(tmp_path)
@@ -210,19 +210,33 @@ def test_a_limit_that_a_hiccup_left_is_loosened_until_it_is_no_hindrance(
         log.publish(epoch=epoch, files=[LogFile(name="f", tuples=5)], published_at_s=0.0, origins=())
     for _ in range(8):
         tuples = 5 * log.end_of(0, 100, tuples=intake_in(intake).each or 10**6)
-        running._limit(running.plan["first"], [[task("a", 0.02 * tuples)]], tuples, 0.15 + 0.02 * tuples)
+        running._limit(
+            running.plan["first"], [[task("a", 0.02 * tuples)]], tuples, 0.15 + 0.02 * tuples, gave=0
+        )
         took.append(tuples)
     assert took == [5, 5, 5, 5, 15, 125, 125, 125]  # half the objective is 125 tuples: no more than that
 
 
 def test_few_tuples_set_no_limit_and_do_not_lift_one_that_leaves_them_room(tmp_path: Path) -> None:
     running, intake = limited(tmp_path), tmp_path / "intake" / "first.json"
-    running._limit(running.plan["first"], [[task("a", 2.0)]], 100, 2.15)
+    running._limit(running.plan["first"], [[task("a", 2.0)]], 100, 2.15, gave=100)
     known = intake_in(intake).each
     assert known == 125
     for _ in range(5):
-        running._limit(running.plan["first"], [[task("a", 0.1)]], 5, 0.25)
+        running._limit(running.plan["first"], [[task("a", 0.1)]], 5, 0.25, gave=5)
     assert intake_in(intake).each == known
+
+
+@pytest.mark.parametrize("busy_s", [0.01, 1.0])  # so little that it tells nothing of the time, and enough
+def test_an_operator_that_makes_many_of_one_takes_fewer(tmp_path: Path, busy_s: float) -> None:
+    """What it gives in one micro-batch is for one task of the next operator: 50,000."""
+    running, intake = limited(tmp_path), tmp_path / "intake" / "first.json"
+    running._limit(running.plan["first"], [[task("a", busy_s)]], 10_000, busy_s + 0.15, gave=1_000_000)
+    assert intake_in(intake).each == 500
+    running._limit(running.plan["first"], [[task("a", 0.005)]], 500, 0.155, gave=5_000)
+    assert intake_in(intake).each == 1_000  # loosened
+    running._limit(running.plan["first"], [[task("a", 0.01)]], 1, 0.16, gave=1_000_000)
+    assert intake_in(intake).each == 1  # it goes on whatever comes of it
 
 
 @pytest.mark.parametrize("beside", ["reader", "writer"])

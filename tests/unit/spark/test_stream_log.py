@@ -11,7 +11,7 @@ import pytest
 from penstock.domain.errors import InputError
 from penstock.runtimes.spark.kept_results import KeptResults
 from penstock.runtimes.spark.offsets import Taken
-from penstock.runtimes.spark.stream_log import Batch, LogFile, StreamLog, file_name
+from penstock.runtimes.spark.stream_log import LogFile, StreamLog, file_name
 from penstock.runtimes.spark.taps import exit_tap
 
 
@@ -317,80 +317,6 @@ def test_what_is_no_longer_kept_goes_from_the_results_and_what_is_others_stays(t
     stream.clean()
     assert stream.export(results) == 3
     assert {path.name for path in results.iterdir()} == {"000000002-2.parquet", "mine.txt"}
-
-
-def publish_large(stream: StreamLog, epoch: int, *tuples: int) -> None:
-    """A micro-batch with files of so many tuples; those of the first half entered at 1, the others at 2."""
-    files = [LogFile(name=f"{epoch}-{place}.parquet", tuples=many) for place, many in enumerate(tuples)]
-    for file in files:
-        stream.data_file(file.name).write_text("rows")
-    half = sum(tuples) // 2
-    stream.publish(
-        epoch=epoch,
-        files=files,
-        published_at_s=100.0 + epoch,
-        origins=((1.0, half), (2.0, sum(tuples) - half)),
-        final=True,
-        taken=Taken(query="one", epoch=epoch, upto=f"{epoch}"),
-    )
-
-
-def test_a_large_micro_batch_becomes_several_batches_that_a_reader_takes_one_by_one(
-    tmp_path: Path,
-) -> None:
-    stream = log(tmp_path)
-    publish(stream, 0, taken=Taken(query="one", epoch=0, upto="0"))
-    publish_large(stream, 1, 30_000, 10_000, 20_000, 60_000)
-    _, *parts = stream.all()
-    assert [[file.tuples for file in part.files] for part in parts] == [[30_000, 10_000], [20_000], [60_000]]
-    assert [part.origins for part in parts] == [
-        ((1.0, 40_000),),
-        ((1.0, 20_000),),
-        ((2.0, 60_000),),
-    ]
-    assert [part.final for part in parts] == [False, False, True]
-    assert stream.end_of(1, stream.end(), tuples=50_000) == 2
-    assert stream.has(1, Taken(query="one", epoch=1, upto="1"))
-
-
-def test_the_first_micro_batch_of_all_may_be_large(tmp_path: Path) -> None:
-    stream = log(tmp_path)
-    publish_large(stream, 0, 40_000, 40_000)
-    assert [batch.tuples for batch in stream.all()] == [0, 40_000, 40_000]
-    assert [batch.final for batch in stream.all()] == [False, False, True]
-    assert stream.has(0, Taken(query="one", epoch=0, upto="0"))
-
-
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("again", [(40_000, 40_000, 40_000), (40_000,), (40_000,) * 5])
-@pytest.mark.parametrize("written", [0, 1, 2])
-def test_a_large_micro_batch_cut_short_while_it_is_published_is_there_once_when_it_came_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool, again: tuple[int, ...], written: int
-) -> None:
-    """However many of its batches had been written, and in however many it comes the next time."""
-    stream, before = log(tmp_path), 0
-    if not first:
-        publish(stream, 0, taken=Taken(query="one", epoch=0, upto="0"))
-        before = 3
-    left = written + first
-
-    def cut_short(batch: Batch) -> None:
-        nonlocal left
-        if not left:
-            raise OSError("the disk is full")
-        left -= 1
-        StreamLog._write(stream, batch)
-
-    monkeypatch.setattr(stream, "_write", cut_short)
-    with pytest.raises(OSError, match="full"):
-        publish_large(stream, 1, 40_000, 40_000, 40_000)
-    for anew in (StreamLog(stream.root), stream):
-        assert sum(batch.tuples for batch in anew.all()) == before
-    monkeypatch.undo()
-    publish_large(StreamLog(stream.root) if written % 2 else stream, 1, *again)
-    assert sum(batch.tuples for batch in stream.all()) == before + sum(again)
-    publish(stream, 2, taken=Taken(query="one", epoch=2, upto="2"))
-    assert sum(batch.tuples for batch in stream.all()) == before + sum(again) + 3
 
 
 def test_results_are_kept_to_a_limit_and_the_oldest_go(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from penstock.domain.errors import InputError
 from penstock.runtimes.spark.partitions import shares
-from penstock.runtimes.spark.stream_log import MOST_TUPLES, StreamLog
+from penstock.runtimes.spark.stream_log import StreamLog
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FORMAT = "penstock-log"
 # Of one micro-batch: after a long stop it catches up in steps, and an executor's memory is no matter of luck.
 _MOST_BATCHES = 1000
+MOST_TUPLES = 50_000  # for one task
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from penstock.java_errors import in_one_line
 from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.executors import forget_oldest
 from penstock.runtimes.spark.kept_results import KeptResults
-from penstock.runtimes.spark.log_source import FORMAT, Intake, intake_in, schema_of
+from penstock.runtimes.spark.log_source import FORMAT, MOST_TUPLES, Intake, intake_in, schema_of
 from penstock.runtimes.spark.offsets import (
     at_rest,
     began_s,
@@ -36,12 +36,11 @@ from penstock.runtimes.spark.offsets import (
 from penstock.runtimes.spark.partitions import state_partitions
 from penstock.runtimes.spark.session import profile
 from penstock.runtimes.spark.stages import plan_of, unseen_stage
-from penstock.runtimes.spark.stream_log import MOST_TUPLES, Batch, LogFile, Origins, StreamLog
+from penstock.runtimes.spark.stream_log import Batch, LogFile, Origins, StreamLog
 from penstock.runtimes.spark.taps import (
     REPORT_SCHEMA,
     EntryReport,
     TaskReport,
-    by_task,
     entries,
     entry_tap,
     exit_tap,
@@ -334,7 +333,7 @@ class RunningApp:
             raise InputError(f"source '{name}': its reader failed: {in_one_line(problem)}") from problem
         checkpoint = self.checkpoint(name)
         self.queries[name] = (
-            frame.mapInArrow(exit_tap(str(self.log(name).root / "data"), MOST_TUPLES), REPORT_SCHEMA)
+            frame.mapInArrow(exit_tap(str(self.log(name).root / "data")), REPORT_SCHEMA)
             .writeStream.queryName(name)
             .foreachBatch(lambda batch, epoch: self._take_in(name, batch, epoch))
             .option("checkpointLocation", str(checkpoint))
@@ -406,7 +405,7 @@ class RunningApp:
         """Bound to the chain's executors by the tap at its end: that of the query, or one before the next."""
         where = self.profiles[chain.name]
         if chain is query.chains[-1]:
-            tap = exit_tap(str(self.log(query.output).root / "data"), MOST_TUPLES)
+            tap = exit_tap(str(self.log(query.output).root / "data"))
             return result.mapInArrow(tap, REPORT_SCHEMA, profile=where)
         tap = inner_tap(str(self._inner(chain.name)), str(self._sample(chain.output)))
         return result.mapInArrow(tap, result.schema, profile=where)
@@ -567,9 +566,11 @@ class RunningApp:
             batch for stream, (start, end) in ranges.items() for batch in self.log(stream).batches(start, end)
         ]
         log = self.log(query.output)
-        last = tasks[query.chains[-1].name]
-        files = [LogFile(name=task.file, tuples=task.tuples) for task in last if task.tuples]
-        tasks = {**tasks, query.chains[-1].name: by_task(last)}
+        files = [
+            LogFile(name=task.file, tuples=task.tuples)
+            for task in tasks[query.chains[-1].name]
+            if task.tuples
+        ]
         reached = {stream: end for stream, (_, end) in ranges.items()}
         final = all(self._ends(stream, reached.get(stream, 0)) for stream in query.inputs)
         now = time.time()
@@ -609,7 +610,7 @@ class RunningApp:
                 )
             )
             tuples_in = tuples_out
-        self._limit(query, stages, sum(one.tuples for one in inputs), now - began)
+        self._limit(query, stages, sum(one.tuples for one in inputs), now - began, gave=tuples_in)
         if published is not None and query.output in self.app.writers:
             log.passed(WRITER, published.number + 1)
         if epoch and epoch % _SWEPT_EVERY == 0:
@@ -621,12 +622,19 @@ class RunningApp:
                 self.log(stream).clean()
 
     def _limit(
-        self, query: Query, stages: Sequence[Sequence[EntryReport | TaskReport]], tuples: int, took_s: float
+        self,
+        query: Query,
+        stages: Sequence[Sequence[EntryReport | TaskReport]],
+        tuples: int,
+        took_s: float,
+        *,
+        gave: int,
     ) -> None:
-        """How much the next micro-batches take at most, from how long this one worked.
+        """How much the next micro-batches take at most, from how long this one worked, and how much it gave.
 
         Where much has to be worked off, one with all of it would keep everything behind it waiting, and
         replicas that come; many with little of it each would spend their time on beginning and ending.
+        What a micro-batch gives comes to whoever is next all at once.
         """
         work_s = sum(busiest_s(stage) for stage in stages)
         fixed_s = max(took_s - work_s, 0.0)
@@ -642,11 +650,9 @@ class RunningApp:
         if work_s < fixed_s:
             # Too little to set a limit, but maybe one is the reason: after a hiccup it can be a single tuple,
             # and then no micro-batch would ever have enough to tell. So it is loosened, step by step.
-            changes = known is not None and each > known
-            each = min(each, 2 * (known or 0))
-        else:
-            changes = known is None or abs(each - known) > _ANOTHER * known
-        if changes:
+            each = MOST_TUPLES if known is None else max(min(each, 2 * known), known)
+        each = min(each, max(MOST_TUPLES * tuples // max(gave, tuples), 1))
+        if abs(each - (known or MOST_TUPLES)) > _ANOTHER * (known or MOST_TUPLES):
             self._change_intake(first, lambda intake: replace(intake, each=each))
 
     def _write(self, stream: str, files: Sequence[LogFile], epoch: int) -> None:

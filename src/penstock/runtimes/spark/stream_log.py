@@ -8,20 +8,17 @@ A batch exists from the moment its manifest is renamed into place, whole, and is
 changed; by then all of it is on disk. One query writes a log, any number read it. The number
 of a batch is the offset of whoever reads, so batches are read in order and none twice.
 
-Numbers have no gaps: whoever looks for the end goes on while there is a next one. So a micro-batch too large
-for one batch is published as several whose manifests are written from the last to the first: all of
-them are there once the first one is.
+A micro-batch is one batch, however large it is: of what one micro-batch gives, nothing comes before the rest,
+so no watermark can rise by a part of it and leave another part late.
 """
 
 import json
-import os
 import re
 import shutil
 import threading
 import uuid
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,8 +29,6 @@ from penstock.runtimes.spark.offsets import Taken
 
 _EXPORTED = re.compile(r"\.?[0-9]{9}-")
 _BLOCK = 512  # bytes, as the system counts them, whatever the disk has
-FEWER_TUPLES = "PENSTOCK_MOST_TUPLES"  # for trials, in which little is a lot
-MOST_TUPLES = int(os.environ.get(FEWER_TUPLES, "50000"))  # of a batch, as far as its files can be told apart
 
 Origins = tuple[tuple[float, int], ...]  # (moment tuples entered the application, how many of them)
 
@@ -78,7 +73,7 @@ class StreamLog:
         self.root = root
         self._latest = 0  # number of a batch that was the last once
         self._oldest: int | None = None  # number of the first that has not been removed; looked for once
-        self._may_be_torn = True  # by a crash, after some of several batches
+        self._may_have_gap = True  # until somebody has looked
         self._swept: _Swept | None = None
         self._writing = threading.Lock()  # what is being published is not to be swept
         self._is_closed = False
@@ -227,40 +222,19 @@ class StreamLog:
             query=None if taken is None else taken.query,
             upto="" if taken is None else taken.upto,
         )
-        parts = _parts(batch)
-        if self._may_be_torn:
-            self._remove_torn(batch)
-        if len(parts) > 1 and last is None:
-            # Without one before them, nobody could tell whether the first of several is still to come.
-            parts = [
-                replace(batch, files=(), origins=(), epoch=-1, final=False),
-                *_numbered(parts, 1),
-            ]
-            self._write(parts.pop(0))
-        self._may_be_torn = len(parts) > 1
-        for part in reversed(parts):
-            self._write(part)
-        self._may_be_torn = False
-        return parts[-1]
+        if self._may_have_gap:
+            self._check_nothing_follows(batch.number)
+            self._may_have_gap = False
+        write_whole(self._manifest(batch.number), json.dumps(asdict(batch)))
+        return batch
 
-    def _remove_torn(self, batch: Batch) -> None:
-        """Manifests from its number on, of the same micro-batch, whose first was not written any more: it
-        may come in fewer batches now, and those that are too many would follow it.
-
-        Anything else there stands behind a gap, and is an error: it would be lost, or read twice.
-        """
-        numbers = [int(path.stem) for path in (self.root / "batches").glob("*.json")]
-        torn = [number for number in numbers if number >= batch.number]
-        if any(self.batch(number).epoch != batch.epoch for number in torn):
+    def _check_nothing_follows(self, number: int) -> None:
+        """What stands behind a gap would be lost, or read twice."""
+        if any(int(path.stem) > number for path in (self.root / "batches").glob("*.json")):
             raise InputError(
-                f"{self._manifest(batch.number)}: batch {batch.number} is missing, and there are later ones; "
+                f"{self._manifest(number)}: batch {number} is missing, and there are later ones; "
                 "put it back, or start afresh in another folder"
             )
-        for number in torn:
-            self._manifest(number).unlink()
-
-    def _write(self, batch: Batch) -> None:
-        write_whole(self._manifest(batch.number), json.dumps(asdict(batch)))
 
     def sampled(self, file: Path, *, tuples: int) -> Path | None:
         """A few late tuples in a file of their own; None if there are none."""
@@ -391,45 +365,6 @@ def epoch_of(name: str) -> float:
     """The micro-batch that a file was written in; of those that do not tell, one before all others."""
     epoch, dash, _ = name.partition("-")
     return int(epoch) if dash and epoch.isdecimal() else -1
-
-
-def _parts(batch: Batch) -> list[Batch]:
-    """A batch, or several that follow each other in its place, none of them too large."""
-    groups: list[list[LogFile]] = [[]]
-    for file in batch.files:
-        if groups[-1] and sum(one.tuples for one in groups[-1]) + file.tuples > MOST_TUPLES:
-            groups.append([])
-        groups[-1].append(file)
-    if len(groups) == 1:
-        return [batch]
-    origins, parts = deque(batch.origins), list[Batch]()
-    for group in groups:
-        files = tuple(group)
-        parts.append(
-            replace(batch, files=files, origins=_first_of(origins, sum(one.tuples for one in files)))
-        )
-    parts[-1] = replace(parts[-1], origins=(*parts[-1].origins, *origins))
-    final = [replace(part, final=False) for part in parts[:-1]]
-    return _numbered([*final, parts[-1]], 0)
-
-
-def _numbered(parts: Sequence[Batch], later: int) -> list[Batch]:
-    """One after another, this much later than the first is now."""
-    begin = parts[0].number + later
-    return [replace(part, number=begin + place) for place, part in enumerate(parts)]
-
-
-def _first_of(origins: "deque[tuple[float, int]]", tuples: int) -> Origins:
-    """When the first so many tuples entered; they are taken away."""
-    taken = list[tuple[float, int]]()
-    while tuples and origins:
-        at_s, there = origins.popleft()
-        here = min(there, tuples)
-        taken.append((at_s, here))
-        tuples -= here
-        if there > here:
-            origins.appendleft((at_s, there - here))
-    return tuple(taken)
 
 
 def _link(file: Path, target: Path) -> None:

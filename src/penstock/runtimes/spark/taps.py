@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,52 +74,33 @@ def report_of(row: "Row") -> TaskReport:
     return TaskReport(**values, at_end=at_end)
 
 
-def by_task(reports: Iterable[TaskReport]) -> tuple[TaskReport, ...]:
-    """One of each task: it reports every file it has written, and an executor begins one at a time."""
-    found: dict[tuple[str, float], TaskReport] = {}
-    for one in reports:
-        task = one.executor, one.began_s
-        before = found.get(task)
-        found[task] = one if before is None else replace(one, tuples=before.tuples + one.tuples)
-    return tuple(found.values())
-
-
-def exit_tap(directory: str, most: int | None = None) -> Tap:
-    """Writes what arrives into a file of this directory, and yields the report; into several, and a report
-    of each, where none may have more than so many tuples (and one Arrow batch of Spark's at least)."""
+def exit_tap(directory: str) -> Tap:
+    """Writes what arrives into a file of this directory, and yields the report."""
 
     def penstock_tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         import pyarrow
         from pyarrow import parquet
 
         began_s = time.time()
-        epoch = _epoch()
-        name, tuples, writer = file_name(epoch), 0, None
-
-        def report() -> "RecordBatch":
-            if writer is not None:
-                writer.close()
-                put_on_disk(os.path.join(directory, name))  # before anybody hears of it
-            return pyarrow.RecordBatch.from_pydict(
-                {
-                    "file": [name],
-                    "tuples": [tuples],
-                    "executor": [executor_id()],
-                    "began_s": [began_s],
-                    "ended_s": [time.time()],
-                    **host_load.here().as_columns(),
-                }
-            )
-
+        name, tuples, writer = file_name(_epoch()), 0, None
         for batch in batches:
-            if most is not None and writer is not None and tuples + batch.num_rows > most:
-                yield report()
-                name, tuples, writer = file_name(epoch), 0, None
             if writer is None:
                 writer = parquet.ParquetWriter(os.path.join(directory, name), batch.schema)
             writer.write_batch(batch)
             tuples += batch.num_rows
-        yield report()
+        if writer is not None:
+            writer.close()
+            put_on_disk(os.path.join(directory, name))  # before anybody hears of it
+        yield pyarrow.RecordBatch.from_pydict(
+            {
+                "file": [name],
+                "tuples": [tuples],
+                "executor": [executor_id()],
+                "began_s": [began_s],
+                "ended_s": [time.time()],
+                **host_load.here().as_columns(),
+            }
+        )
 
     return penstock_tap
 
