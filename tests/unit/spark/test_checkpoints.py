@@ -17,7 +17,7 @@ from penstock.reconfigure.words import (
     StartQuery,
     StopQuery,
 )
-from penstock.runtimes.spark.checkpoints import copy, go_on, repartition, restore
+from penstock.runtimes.spark.checkpoints import copy, go_on, remove_half_written, repartition, restore
 from penstock.runtimes.spark.offsets import Taken
 from penstock.runtimes.spark.stream_log import StreamLog
 
@@ -72,6 +72,19 @@ def test_what_was_published_before_the_copy_is_not_work_since(checkpoint: Path, 
     publish(log, 2)
     copy(checkpoint)
     assert restore(checkpoint, log)
+
+
+def test_what_was_half_written_goes_and_nothing_else(checkpoint: Path) -> None:
+    """Spark's names: a file, its checksum, and both while they are written."""
+    before = set(checkpoint.rglob("*"))
+    kept = checkpoint / "offsets" / ".1.crc"
+    for name in (".7.6f00b5cb-0a20.tmp", "..7.6f00b5cb-0a20.tmp.crc"):
+        for part in ("offsets", "commits"):
+            (checkpoint / part / name).write_text("")
+    kept.write_text("sum")
+    remove_half_written(checkpoint)
+    assert set(checkpoint.rglob("*")) == before | {kept}
+    remove_half_written(checkpoint / "none")
 
 
 def test_repartitioning_that_is_through_is_not_done_again(checkpoint: Path) -> None:

@@ -398,3 +398,13 @@ def test_a_query_is_not_started_from_a_checkpoint_older_than_its_input(tmp_path:
     )
     with pytest.raises(InputError, match="batch 2 is gone"):
         source.latestOffset({"batch": 2}, nothing)
+
+
+def test_a_driver_that_was_killed_while_it_wrote_its_first_offset_is_no_hindrance(tmp_path: Path) -> None:
+    """Spark starts no query beside it: 'should be empty on batch 0'."""
+    running = limited(tmp_path)
+    offsets = running.checkpoint("first") / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.6f00b5cb.tmp").write_text("")
+    running._prepare("first", inputs=("source",), output="first")
+    assert not list(offsets.iterdir())

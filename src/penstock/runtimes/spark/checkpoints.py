@@ -19,6 +19,14 @@ from penstock.runtimes.spark.stream_log import StreamLog
 Repartition = Callable[[str, int], object]  # Spark's: (checkpoint, partitions)
 
 
+def remove_half_written(checkpoint: Path) -> None:
+    """What a driver that was killed was just writing: Spark starts no query beside such a file where it has
+    not begun its first micro-batch."""
+    for part in ("offsets", "commits"):
+        for left in (checkpoint / part).glob(".*.tmp*"):
+            left.unlink()
+
+
 def copy(checkpoint: Path) -> None:
     """Beside it, in place of an earlier copy."""
     _put(checkpoint, _copy_of(checkpoint))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
 from penstock.java_errors import in_one_line
+from penstock.runtimes.spark.checkpoints import remove_half_written
 from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.executors import forget_oldest
 from penstock.runtimes.spark.kept_results import KeptResults
@@ -288,6 +289,7 @@ class RunningApp:
 
     def _prepare(self, name: str, *, inputs: Sequence[str], output: str) -> None:
         self._check_continues(name, inputs, output)
+        remove_half_written(self.checkpoint(name))
         self.log(output).sweep()  # nobody writes to it now
 
     def _check_continues(self, name: str, inputs: Sequence[str], output: str) -> None:
