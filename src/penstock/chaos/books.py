@@ -55,7 +55,11 @@ def left_over(out: Path, temporary: Path) -> list[str]:
         "that no batch names": unnamed,
         "of trials": [str(path) for path in (out / "work").glob("trial-*")],
         "of spares": [str(path) for path in (out / "work").glob("spares-*")],
-        "of checkpoints": [str(path) for end in ("unfinished", "old") for path in out.rglob(f"*.{end}")],
+        "of checkpoints": [
+            str(path)
+            for end in ("unfinished", "old")
+            for path in (out / "work" / "checkpoints").glob(f"*.{end}")
+        ],
         "temporary": [str(path) for path in sorted(temporary.rglob("*"))],
     }
     return [f"{len(which)} files left, {what}: {_some(which)}" for what, which in found.items() if which]

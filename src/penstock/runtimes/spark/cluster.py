@@ -284,16 +284,19 @@ class LocalCluster:
         return None if process is None or process.handle.poll() is None else in_one_line(process.said())
 
     def tidy(self) -> None:
-        """Once a minute: what ended executors have left goes, but for the latest; long logs are cut."""
+        """Once a minute: what ended executors have left goes, but for the latest; long logs are cut. What
+        cannot be done now, since others remove there as well or the disk is full, has time."""
         now_s = time.monotonic()
         if self._warden is None or now_s - self._tidied_s < _TIDIED_EVERY_S:
             return
         self._tidied_s = now_s
         workers = self.work / "workers"
-        remove_left_by_workers(workers, self.work / "logs", there=list(self._processes))
-        remove_left_by_executors(workers, group=self._warden.pid)
+        with suppress(OSError):
+            remove_left_by_workers(workers, self.work / "logs", there=list(self._processes))
+            remove_left_by_executors(workers, group=self._warden.pid)
         for process in list(self._processes.values()):  # workers are stopped by other threads
-            process.cut_log()
+            with suppress(OSError):
+                process.cut_log()
 
     def check(self) -> None:
         """Raise when a process ended that nobody ended; executors do without the zygote."""
