@@ -3,12 +3,18 @@
 import logging
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
+from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from penstock.cli import screen
 from penstock.reports.live_summary import FIXED_HEADER, beside, cells
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.table import Table
 
     from penstock.live.fixed_replicas import Fixed
@@ -16,6 +22,23 @@ if TYPE_CHECKING:
     from penstock.live.run import LiveRun
 
 _LOG = "python.log"  # in the work folder
+_LONGEST_LOG = 1_000_000  # bytes
+
+
+class Heard(RotatingFileHandler):
+    """What libraries have to say, traces and all; what a full disk does not take is not said elsewhere."""
+
+    def __init__(self, file: "Path") -> None:
+        super().__init__(file, maxBytes=_LONGEST_LOG, backupCount=1, delay=True)
+
+    @override
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+    @override
+    def close(self) -> None:
+        with suppress(OSError):
+            super().close()
 
 
 class _Stopping:
@@ -59,8 +82,8 @@ def watched(live: "LiveRun", *, stoppable: bool = False) -> "Summary":
             screen.err.print(line(interval, live.began_s), soft_wrap=True)
 
     live.on_interval, live.on_problem = shown, screen.complain
-    heard = logging.FileHandler(live.work / _LOG, delay=True)
-    logging.getLogger().addHandler(heard)  # else libraries print what they have to say, traces and all
+    heard = Heard(live.work / _LOG)
+    logging.getLogger().addHandler(heard)  # else libraries print what they have to say
     try:
         if not screen.err.is_terminal:
             live.on_status = screen.err.print
