@@ -1,6 +1,7 @@
 """Reading files that have an end; writing them whole or not at all, and so that they outlast a power cut."""
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable
@@ -9,6 +10,8 @@ from errno import EACCES, EISDIR, ELOOP, ENODEV, ENOTDIR
 from pathlib import Path
 
 from penstock.domain.errors import InputError
+
+_HALF_WRITTEN = re.compile(r"^\..+\.[0-9a-f]{16}$")
 
 
 def content_of(path: Path) -> bytes:
@@ -62,6 +65,16 @@ def _pointed_to(path: Path) -> Path:
         return path.resolve()
     except RuntimeError as problem:  # what Python 3.11 and 3.12 raise for a link that leads to itself
         raise OSError(ELOOP, os.strerror(ELOOP)) from problem
+
+
+def half_written(folder: Path) -> list[Path]:
+    """What `write_whole` was writing there when its process was killed, or is writing now."""
+    return [
+        Path(place) / name
+        for place, _, names in os.walk(folder)
+        for name in names
+        if _HALF_WRITTEN.match(name)
+    ]
 
 
 def _encoded(piece: str | bytes) -> bytes:

@@ -72,7 +72,17 @@ def test_windows_that_close_after_the_last_data_are_in_the_results(tmp_path: Pat
     (tmp_path / "windows.py").write_text(MODULE)
     (tmp_path / "rates.txt").write_text("40\n" * (_TUPLES // 40))
     # So long that the micro-batch without data would come after the end, were it not waited for.
-    words = ["run", "windows:entry", "--rates", "rates.txt", "--until-done", "--trigger", "12", "--out", "run"]
+    words = [
+        "run",
+        "windows:entry",
+        "--rates",
+        "rates.txt",
+        "--until-done",
+        "--trigger",
+        "12",
+        "--out",
+        "run",
+    ]
     ran = subprocess.run(
         [sys.executable, "-m", "penstock", *words],
         cwd=tmp_path,

@@ -134,6 +134,19 @@ def test_a_link_in_a_folder_from_somebody_else_leads_nowhere(tmp_path: Path, pla
         assert (tmp_path / "usual" / "work").exists()
 
 
+def test_what_a_killed_owner_was_writing_goes_and_what_others_write_stays(tmp_path: Path) -> None:
+    """Orders are given by who does not own the folder, perhaps just now."""
+    streams, orders = (tmp_path / "work" / place for place in ("streams", "orders"))
+    for folder in (streams, orders):
+        folder.mkdir(parents=True)
+        (folder / ".000000017.json.e520fcc4dd7b115c").write_text('{"number": 17')
+        (folder / ".17.json").write_text("somebody's")
+    (streams / "000000016.json").write_text("{}")
+    with Ownership(tmp_path):
+        assert {path.name for path in streams.iterdir()} == {"000000016.json", ".17.json"}
+        assert len(list(orders.iterdir())) == 2
+
+
 def test_what_is_needed_to_resume_is_for_nobody_else_to_read(tmp_path: Path) -> None:
     with Ownership(tmp_path / "run"):
         assert (tmp_path / "run" / "work").stat().st_mode & 0o077 == 0

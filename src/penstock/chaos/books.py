@@ -1,6 +1,5 @@
 """What a run has left behind, beside what it should have: in words, and none where all is right."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,10 +8,10 @@ from penstock.apps.ledger.books import Posted, posted
 from penstock.control.build import build_controller
 from penstock.control.replay import replay
 from penstock.domain.errors import InputError
+from penstock.files import half_written
 from penstock.journal_file import read_journal
 from penstock.runtimes.spark.stream_log import StreamLog
 
-_HALF_WRITTEN = re.compile(r"^\..+\.[0-9a-f]{16}$")  # what `write_whole` has not renamed
 _NAMED = 3  # of many that are wrong
 
 
@@ -48,10 +47,9 @@ def wrong_replay(journal: Path) -> list[str]:
 def left_over(out: Path, temporary: Path) -> list[str]:
     """Files that nobody needs: half-written ones, those of trials, those that no batch names."""
     streams = [StreamLog(place) for place in sorted((out / "work" / "streams").iterdir())]
-    half = [str(path) for path in out.rglob(".*") if _HALF_WRITTEN.match(path.name)]
     unnamed = [str(path) for log in streams for path in _unnamed(log)]
     found = {
-        "half written": half,
+        "half written": [str(path) for path in half_written(out)],
         "that no batch names": unnamed,
         "of trials": [str(path) for path in (out / "work").glob("trial-*")],
         "of spares": [str(path) for path in (out / "work").glob("spares-*")],

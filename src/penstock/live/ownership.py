@@ -19,6 +19,8 @@ from typing import Any
 
 from penstock.control.plain_data import parsed_json
 from penstock.domain.errors import InputError
+from penstock.files import half_written
+from penstock.live.inbox import ORDERS
 
 _PRIVATE, _USUAL = 0o700, 0o777
 
@@ -83,11 +85,20 @@ class Ownership:
             ) from None
         except OSError:
             pass  # no locks here
+        else:
+            self._sweep()
         with suppress(OSError):  # a full disk: another one is then refused without a name
             file.truncate(0)
             file.write(json.dumps(_myself()).encode())
             file.flush()
         return file
+
+    def _sweep(self) -> None:
+        """What an earlier owner was writing when it was killed. Orders are written by others, also now."""
+        for path in half_written(self.out):
+            if path.parent.name != ORDERS:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def _refuse_links(out: Path) -> None:
