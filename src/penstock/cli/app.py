@@ -96,7 +96,8 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         status = _INTERRUPTED
     except OSError as problem:  # standard output on a full disk, for example
-        sys.exit(_complain(f"cannot continue: {problem.strerror or problem}", 1))
+        where = "" if problem.filename is None else f"{problem.filename}: "
+        sys.exit(_complain(f"cannot continue: {where}{problem.strerror or problem}", 1))
     except MemoryError:
         sys.exit(_complain("out of memory; try fewer node types, replicas or threads", 1))
     if status == _INTERRUPTED:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import options, screen
+from penstock.cli.ending import end_as_with_ctrl_c
 from penstock.domain.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def chaos(
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: not a folder")
     chosen = [seed] if seed is not None else list(range(first, first + seeds))
+    end_as_with_ctrl_c()
     outcomes: list[Outcome] = []
     with screen.progress("chaos", len(chosen)) as bar:
         for number in chosen:
