@@ -22,6 +22,10 @@ def test_the_last_quarter_is_held_against_the_second() -> None:
     ]
     records = list(figures(samples([1.0, 1.0, 2.0, 3.0], "disk: records of every interval")))
     assert records[1].at_most is None  # a line for every interval: it grows
+    rises = list(figures(samples([0.0, 0.0, 0.0, 5.0], "disk: temporary")))
+    assert [one.ok for one in rises] == [None, False]
+    still = list(figures(samples([0.0, 0.0, 0.0, 0.1], "disk: temporary")))
+    assert len(still) == 1
     with pytest.raises(RunError, match="3 samples are too few"):
         list(figures(samples([1.0] * 3, "disk: all else")))
 

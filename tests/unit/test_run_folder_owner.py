@@ -134,6 +134,24 @@ def test_a_link_in_a_folder_from_somebody_else_leads_nowhere(tmp_path: Path, pla
         assert (tmp_path / "usual" / "work").exists()
 
 
+def test_who_comes_second_is_told_so_whatever_the_first_is_doing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders come and go while they are looked at; a link that the first has there is its affair."""
+    look = os.scandir
+
+    def gone(place: Any) -> Any:
+        if str(place).endswith("goes"):
+            raise FileNotFoundError(place)
+        return look(place)
+
+    (tmp_path / "work" / "goes").mkdir(parents=True)
+    monkeypatch.setattr(os, "scandir", gone)
+    with Ownership(tmp_path):
+        (tmp_path / "work" / "link").symlink_to(tmp_path)
+        assert "in use by another run" in held(tmp_path)
+
+
 def test_what_a_killed_owner_was_writing_goes_and_what_others_write_stays(tmp_path: Path) -> None:
     """Orders are given by who does not own the folder, perhaps just now."""
     streams, orders = (tmp_path / "work" / place for place in ("streams", "orders"))

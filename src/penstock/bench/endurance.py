@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from penstock.bench.figure import Figure
@@ -30,6 +31,7 @@ _KEEP_GB = 0.005  # of results, so that their limit is reached
 _LONGEST_END_S = 300.0  # of a run whose time is up
 _MOST_GROWTH = 1.1  # from the second quarter of the time, in which all is warm, to the last
 _MB = 1e6
+_NOTHING_MB = 1.0  # what grows from nothing to less has no ratio, and does no harm
 
 # What is held to be flat, and what is a record of the run: a line or a row for every interval.
 _FOLDERS = {"work/streams": "disk: streams and results", "work/checkpoints": "disk: checkpoints"}
@@ -74,10 +76,13 @@ def figures(samples: list[Sample]) -> Iterator[Figure]:
         last = _mean(samples[-quarter:], name)
 
         yield Figure(name=f"{name}, at the end", value=last, unit="MB")
-        if second:
+        if second or last > _NOTHING_MB:
             most = None if name == _RECORDS else _MOST_GROWTH
             yield Figure(
-                name=f"{name}, last quarter over second", value=last / second, unit="x", at_most=most
+                name=f"{name}, last quarter over second",
+                value=last / second if second else inf,
+                unit="x",
+                at_most=most,
             )
 
 

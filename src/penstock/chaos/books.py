@@ -6,10 +6,12 @@ from pathlib import Path
 
 from penstock.apps.ledger.books import Posted, posted
 from penstock.control.build import build_controller
+from penstock.control.journal import Reconfigured
 from penstock.control.replay import replay
 from penstock.domain.errors import InputError
 from penstock.files import half_written
 from penstock.journal_file import read_journal
+from penstock.reconfigure.words import Ending
 from penstock.runtimes.spark.stream_log import StreamLog
 
 _NAMED = 3  # of many that are wrong
@@ -42,6 +44,12 @@ def wrong_replay(journal: Path) -> list[str]:
     except InputError as problem:
         return [f"the journal cannot be replayed: {problem}"]
     return [] if answer.difference is None else [f"replayed, the journal differs: {answer.difference}"]
+
+
+def changes_of(journal: Path) -> int:
+    """How many changes of replicas came to their end, by all drivers together."""
+    records = (entry.record for entry in read_journal(journal) if isinstance(entry, Reconfigured))
+    return sum(record.outcome is Ending.DONE for record in records)
 
 
 def left_over(out: Path, temporary: Path) -> list[str]:

@@ -33,8 +33,9 @@ class Kind(StrEnum):
     SECOND_CONTROLLER = "a second controller"
 
 
-# After these a run may end with status 1, and is started again. All others it has to live through.
-MAY_END_IT = (Kind.KILL_DRIVERS_JAVA, Kind.FULL_DISK)
+# After these a run may end with status 1, and is started again: with a line that says so; what a full disk
+# does not take may be anything. All others it has to live through.
+MAY_END_IT = {Kind.KILL_DRIVERS_JAVA: "the driver's Java has ended", Kind.FULL_DISK: ""}
 
 _FEWEST, _MOST = 2, 4  # faults
 _LATEST_S = 4.0  # after the share of the input at which a fault is due

@@ -29,6 +29,7 @@ _POLL_S = 0.1
 _STUCK_S = 240.0  # without a tuple more at any stream
 _GONE_S = 30.0  # for processes and temporary files to go after the run
 _STARTS = 12  # of the driver, at the most
+_ANY_REASON = ""
 INFLUENCE = "influence.json"  # what clocks and disks are told by
 _CHAINS = ("read", "post", "audit")
 
@@ -42,6 +43,7 @@ class Outcome:
     happened: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)  # faults that could not be had, and why
     starts: int = 0
+    changes: int = 0  # of replicas that came to their end
     seconds: float = 0.0
 
     @property
@@ -60,7 +62,7 @@ class Trial:
         self._outcome = Outcome(scenario=scenario)
         self._due = list(scenario.faults)
         self._fed_s: dict[float, float] = {}  # share of the input -> since when it has been fed
-        self._excused = False  # it may end with status 1
+        self._excused: list[str] = []  # it may end with status 1 and a line that has one of these
         self._told = self._killed = False  # told to end; by us
         self._rival: subprocess.Popen[bytes] | None = None  # a second controller
 
@@ -123,8 +125,12 @@ class Trial:
         """Start the driver, and again while it ends for a reason that was given to it."""
         while not self._outcome.problems:
             self._outcome.starts += 1
-            self._excused, self._told, self._killed = self._faults.is_full, False, False
+            self._excused = [_ANY_REASON] if self._faults.is_full else []
+            self._told = self._killed = False
+            self._end_second()
             status, said = self._one_life()
+            if "Traceback" in said:
+                self._outcome.problems.append(f"a traceback: {_last_line(said)}")
             if status == 0 and self._is_finished():
                 return
             self._outcome.problems += self._objections(status, said)
@@ -158,15 +164,13 @@ class Trial:
 
     def _objections(self, status: int, said: str) -> list[str]:
         """To how a driver has ended before all was done."""
-        last = (said.strip().splitlines() or [""])[-1]
-        if "Traceback" in said:
-            return [f"a traceback: {last}"]
+        last = _last_line(said)
         if self._killed and status == -signal.SIGKILL:
             return []
         if self._told and status in (0, -signal.SIGTERM):  # at once, where there was nothing to report yet
             return []
-        if status == 1 and self._excused:
-            return [] if last.startswith("penstock: ") else [f"its last line was '{last}'"]
+        if status == 1 and any(last.startswith("penstock: ") and why in last for why in self._excused):
+            return []
         return [f"it ended with status {status}: {last}"]
 
     def _is_finished(self) -> bool:
@@ -213,7 +217,8 @@ class Trial:
         text = f"{done} when {100 * self._share_fed():.0f} % was fed"
         self._outcome.happened.append(text)
         self._say(f"seed {self._scenario.seed}: {text}")
-        self._excused |= fault.kind in MAY_END_IT
+        if fault.kind in MAY_END_IT:
+            self._excused.append(MAY_END_IT[fault.kind])
         self._told |= fault.kind is Kind.END_DRIVER
         self._killed |= fault.kind is Kind.KILL_DRIVER
 
@@ -231,6 +236,17 @@ class Trial:
                 cwd=self._folder,
             )
         return Kind.SECOND_CONTROLLER.value
+
+    def _end_second(self) -> None:
+        """It may be the one that has the folder, where the first was killed before it could refuse it."""
+        with suppress(subprocess.TimeoutExpired):
+            if self._rival is not None:
+                self._rival.wait(_GONE_S)
+        if self._rival is not None and self._rival.poll() is None:
+            self._rival.kill()
+            self._rival.wait()
+            self._rival = None
+        self._hear_second()
 
     def _hear_second(self, within_s: float = 0.0) -> None:
         """It has to be refused in one line that names the first, or that says that all is done."""
@@ -259,6 +275,7 @@ class Trial:
         problems += self._left()
         problems += books.wrong_results(books.read_back(self._out / "results" / "books.csv"), INPUT_S * RATE)
         problems += books.wrong_replay(self._out / "journal.jsonl")
+        self._outcome.changes = books.changes_of(self._out / "journal.jsonl")
         self._faults.over()
         problems += books.left_over(self._out, self._temporary)
 
@@ -272,3 +289,7 @@ class Trial:
         while any(self._temporary.iterdir()) and time.monotonic() < deadline_s:
             time.sleep(_POLL_S)
         return []
+
+
+def _last_line(said: str) -> str:
+    return (said.strip().splitlines() or [""])[-1]

@@ -90,7 +90,8 @@ def _line(outcome: "Outcome") -> str:
     scenario = outcome.scenario
     return (
         f"seed {scenario.seed}: {said} ({scenario.described}; {happened}; "
-        f"started {'once' if outcome.starts == 1 else f'{outcome.starts} times'}, {outcome.seconds:.0f} s)"
+        f"started {'once' if outcome.starts == 1 else f'{outcome.starts} times'}, "
+        f"{outcome.changes} changes of replicas, {outcome.seconds:.0f} s)"
     )
 
 
@@ -109,6 +110,7 @@ def _tell(outcomes: "list[Outcome]", out: Path, *, json_output: bool) -> None:
                         "happened": one.happened,
                         "left_out": one.left_out,
                         "starts": one.starts,
+                        "changes": one.changes,
                         "seconds": round(one.seconds, 1),
                     }
                     for one in outcomes
@@ -120,7 +122,8 @@ def _tell(outcomes: "list[Outcome]", out: Path, *, json_output: bool) -> None:
     not_had = sum(len(one.left_out) for one in outcomes)
     seconds = sum(one.seconds for one in outcomes)
     screen.out.print(
-        f"{len(outcomes)} trials, {faults} faults ({not_had} more could not be had), {len(wrong)} wrong, "
+        f"{len(outcomes)} trials, {faults} faults ({not_had} more could not be had), "
+        f"{sum(one.changes for one in outcomes)} changes of replicas, {len(wrong)} wrong, "
         f"in {seconds / 60:.0f} minutes",
         soft_wrap=True,
     )

@@ -99,6 +99,47 @@ class SafetyMemory:
     hosts: Mapping[str, tuple[HostReading, ...]] = field(default_factory=dict)  # the latest, oldest first
 
 
+def as_of(memory: SafetyMemory, now_s: float) -> SafetyMemory:
+    """What an earlier process remembers, for one whose clock says that now it is then.
+
+    A clock that was set back meanwhile would make all that was ever done younger than nothing, and whatever
+    has to wait for a while would wait for as long as the clock was set back.
+    """
+    latest_s = max((track.watched_at_s for track in memory.tracks.values()), default=now_s)
+    if latest_s <= now_s:
+        return memory
+    by_s = now_s - latest_s
+
+    def trial(one: ScaleOutTrial | None) -> ScaleOutTrial | None:
+        return None if one is None else replace(one, at_s=one.at_s + by_s)
+
+    def futile(one: Futile | None) -> Futile | None:
+        return None if one is None else replace(one, since_s=one.since_s + by_s)
+
+    return replace(
+        memory,
+        tracks={
+            name: replace(
+                track,
+                changed_at_s=track.changed_at_s + by_s,
+                seen_at_s=track.seen_at_s + by_s,
+                watched_at_s=track.watched_at_s + by_s,
+                first_seen_s=track.first_seen_s + by_s,
+                wanted=tuple(replace(one, at_s=one.at_s + by_s) for one in track.wanted),
+                trial=trial(track.trial),
+                futile=futile(track.futile),
+            )
+            for name, track in memory.tracks.items()
+        },
+        paused_until_s=None if memory.paused_until_s is None else memory.paused_until_s + by_s,
+        changes_at_s=tuple(at_s + by_s for at_s in memory.changes_at_s),
+        hosts={
+            host: tuple(replace(one, at_s=one.at_s + by_s) for one in readings)
+            for host, readings in memory.hosts.items()
+        },
+    )
+
+
 def obey(memory: SafetyMemory, order: Order) -> SafetyMemory:
     """The memory once a person has given an order."""
     match order:

@@ -21,7 +21,7 @@ from penstock.control.plan import Plan
 from penstock.control.ports import Actuator, Journal, Monitor
 from penstock.control.saved import as_plain, of_plain, restored, saved
 from penstock.control.spec import GRANT_ALL, ControllerSpec, Manager, operator_specs
-from penstock.control.watch import noticed
+from penstock.control.watch import as_of, noticed
 from penstock.domain.errors import InputError
 from penstock.domain.observation import ApplicationObservation
 from penstock.domain.request import Verdict
@@ -234,7 +234,8 @@ class Controlling:
             kept = _kept_in(self._memory_file)
             if "arrays" not in kept:  # until November 2026 both were in one file
                 kept |= _kept_in(self._learned_file)
-            return restored(controller, of_plain(kept))
+            memory = restored(controller, of_plain(kept))
+            return memory._replace(safety=as_of(memory.safety, steady.now_s()))
         except InputError as problem:
             raise InputError(
                 f"{self._memory_file}: cannot resume from it: {problem}; remove it to start afresh"

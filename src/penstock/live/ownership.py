@@ -68,7 +68,9 @@ class Ownership:
         try:
             self.out.mkdir(parents=True, exist_ok=True)
             self.place.parent.mkdir(mode=_PRIVATE if self._private else _USUAL, exist_ok=True)
-            _refuse_links(self.out)
+            for place in (self.place.parent, self.place):
+                if place.is_symlink():
+                    raise _link(place)
             # Not emptied here: it may be another's.
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             number = os.open(self.place, flags, 0o666)
@@ -87,6 +89,11 @@ class Ownership:
             pass  # no locks here
         else:
             self._sweep()
+        try:
+            _refuse_links(self.out)
+        except InputError:
+            file.close()
+            raise
         with suppress(OSError):  # a full disk: another one is then refused without a name
             file.truncate(0)
             file.write(json.dumps(_myself()).encode())
@@ -104,11 +111,15 @@ class Ownership:
 def _refuse_links(out: Path) -> None:
     """Nothing of ours is one; by those in a folder from somebody else we would write and remove elsewhere."""
     for found in _links_in(out):
-        raise InputError(f"{found}: a link; a run folder holds none: remove it, or give another folder")
+        raise _link(found)
+
+
+def _link(found: str | Path) -> InputError:
+    return InputError(f"{found}: a link; a run folder holds none: remove it, or give another folder")
 
 
 def _links_in(folder: str | Path) -> Iterator[str]:
-    with os.scandir(folder) as entries:
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:  # it goes: processes of before still end
         for entry in entries:
             if entry.is_symlink():
                 yield entry.path

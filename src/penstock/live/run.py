@@ -227,7 +227,7 @@ class LiveRun:
         )
 
         actuator = self._in_charge(running, spark, nodes, journal, unfinished)
-        self._begin(running, cluster, nodes, own)
+        self._begin(running, cluster, nodes, own, journal)
         for name in unfinished:
             journal.append(Stepped(operator=name, event=Running(at_s=steady.now_s()), commands=()))
         monitor = SparkMonitor(running, own or actuator, names)
@@ -246,8 +246,6 @@ class LiveRun:
             if not actuator.reconfiguring and self._is_calm():
                 nodes.refill()
             self._look_after(running, cluster, actuator, journal)
-            for stream, tuples in running.given_up().items():
-                self.given_up[stream] = self.given_up.get(stream, 0) + tuples
             if feeder.problem is not None:
                 raise RunError(f"feeding stopped: {feeder.problem}")
 
@@ -271,6 +269,7 @@ class LiveRun:
             nodes.close()
             actuator.stop()
             running.stop()
+            self.given_up = running.given_up()
 
     def _in_charge(
         self,
@@ -327,9 +326,16 @@ class LiveRun:
         return response_s is not None and response_s <= self.objective_s / 2
 
     @staticmethod
-    def _begin(running: RunningApp, cluster: LocalCluster, nodes: Nodes, own: SparksOwnNodes | None) -> None:
+    def _begin(
+        running: RunningApp,
+        cluster: LocalCluster,
+        nodes: Nodes,
+        own: SparksOwnNodes | None,
+        journal: JournalFile,
+    ) -> None:
         def check() -> None:
-            cluster.check()
+            _revive(cluster, journal)
+            cluster.check(revived=True)
             nodes.executors()  # not all start at once: the next ones are asked for here
 
         running.summon(within_s=_EXECUTORS_S, check=check)
@@ -373,9 +379,7 @@ class LiveRun:
     ) -> None:
         """Restart what failed: its checkpoint knows where it was."""
         cluster.tidy()
-        revived = cluster.revive()
-        if revived is not None:
-            journal.append(Noted(at_s=steady.now_s(), text=revived))
+        _revive(cluster, journal)
         for name, why in actuator.stranded.items():
             raise RunError(f"'{name}' cannot continue: {why}")
         changing = actuator.restating
@@ -405,6 +409,12 @@ class LiveRun:
             failures=[_failed_often(name, count, why) for name, (count, why) in self.failures.items()],
             given_up=sum(self.given_up.values()),
         )
+
+
+def _revive(cluster: LocalCluster, journal: JournalFile) -> None:
+    revived = cluster.revive()
+    if revived is not None:
+        journal.append(Noted(at_s=steady.now_s(), text=revived))
 
 
 def _failed_often(name: str, count: int, why: str) -> str:

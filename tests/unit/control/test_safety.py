@@ -1,6 +1,7 @@
 """Each guard by itself: what it stops, what it lets through, and the sentence it leaves."""
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import inf, nan
 from typing import Any
 
@@ -9,11 +10,41 @@ from safety_cases import ONE_TYPE, Chain, app, one, only
 
 from penstock.control.orders import Lift, Order, Override, Pause, Resume
 from penstock.control.safety_settings import UNGUARDED, SafetySettings, Window
-from penstock.control.watch import obey
+from penstock.control.watch import (
+    Futile,
+    HostReading,
+    SafetyMemory,
+    ScaleOutTrial,
+    Track,
+    Wanted,
+    as_of,
+    obey,
+)
 from penstock.domain.deployment import Replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.request import Migrate, ScaleOut
+
+
+def everything_remembered() -> SafetyMemory:
+    trial = ScaleOutTrial(
+        at_s=900.0, before=1, after=2, rate=9.0, response_time_s=1.0, saturated=False, processed=None
+    )
+    track = Track(
+        replicas=Replicas((2,)),
+        changed_at_s=901.0,
+        seen_at_s=990.0,
+        watched_at_s=1_000.0,
+        first_seen_s=100.0,
+        wanted=(Wanted(at_s=980.0, total=3),),
+        trial=trial,
+        futile=Futile(since_s=950.0, rate=9.0, reason="it did not help"),
+    )
+    return SafetyMemory(
+        tracks={"count": track},
+        changes_at_s=(901.0,),
+        hosts={"here": (HostReading(at_s=970.0, share=0.5),)},
+    )
 
 
 def test_unguarded_lets_everything_through() -> None:
@@ -803,3 +834,39 @@ def test_windows_are_checked() -> None:
         Window(start_s=5.0, end_s=5.0)
     with pytest.raises(InputError, match="not within 0 to 86400"):
         Window(start_s=5.0, end_s=90_000.0, daily=True)
+
+
+# --- Over a restart. -----------------------------------------------------------------------------
+
+
+def test_a_clock_that_was_set_back_before_a_restart_makes_nothing_wait_longer() -> None:
+    settings = only(warm_up_s=60.0)
+    before = Chain(settings)
+    before.asked(9_000.0, 1, 2)  # first seen
+    assert before.asked(10_000.0, 1, 2) == 2
+    before.asked(10_010.0, 2, 3)  # the second replica is there
+    assert before.asked(10_030.0, 2, 3) == "changed 20 s ago; measurements mean something after 60 s"
+    set_back = Chain(settings)
+    set_back.memory = as_of(before.memory, 6_430.0)  # an hour, and no time at all has passed
+    assert set_back.asked(6_445.0, 2, 3) == "changed 35 s ago; measurements mean something after 60 s"
+    assert set_back.asked(6_471.0, 2, 3) == 3
+    assert as_of(before.memory, 10_031.0) is before.memory
+
+
+def test_every_date_that_is_remembered_moves_with_the_clock() -> None:
+    """One that is forgotten here would be in the future after the clock was set back."""
+    memory = obey(everything_remembered(), Pause(until_s=1_500.0))
+    moved = as_of(memory, 400.0)
+
+    def dates(of: Any, path: str = "") -> dict[str, float]:
+        if is_dataclass(of):
+            return {k: v for one in fields(of) for k, v in dates(getattr(of, one.name), one.name).items()}
+        if isinstance(of, Mapping):
+            return {k: v for name, one in of.items() for k, v in dates(one, f"{path} {name}").items()}
+        if isinstance(of, tuple):
+            return {k: v for place, one in enumerate(of) for k, v in dates(one, f"{path} {place}").items()}
+        return {path: of} if path.partition(" ")[0].endswith("_s") and "response" not in path else {}
+
+    was, now = dates(memory), dates(moved)
+    assert len(was) >= 8
+    assert {name: at_s - was[name] for name, at_s in now.items()} == dict.fromkeys(was, -600.0)

@@ -17,7 +17,14 @@ from penstock.reconfigure.words import (
     StartQuery,
     StopQuery,
 )
-from penstock.runtimes.spark.checkpoints import copy, go_on, remove_half_written, repartition, restore
+from penstock.runtimes.spark.checkpoints import (
+    copy,
+    go_on,
+    remove_half_written,
+    remove_unfinished_copies,
+    repartition,
+    restore,
+)
 from penstock.runtimes.spark.offsets import Taken
 from penstock.runtimes.spark.stream_log import StreamLog
 
@@ -85,6 +92,17 @@ def test_what_was_half_written_goes_and_nothing_else(checkpoint: Path) -> None:
     remove_half_written(checkpoint)
     assert set(checkpoint.rglob("*")) == before | {kept}
     remove_half_written(checkpoint / "none")
+
+
+def test_a_copy_that_was_cut_short_leaves_nothing_and_what_is_whole_stays(checkpoint: Path) -> None:
+    copy(checkpoint)
+    whole = set(checkpoint.parent.rglob("*"))
+    for name in ("count.unfinished", "count.old", "count.copy.unfinished", "count.copy.old"):
+        shutil.copytree(checkpoint, checkpoint.with_name(name))
+    other = new_checkpoint(checkpoint.with_name("account.old"))  # an operator's
+    remove_unfinished_copies(checkpoint)
+    assert set(checkpoint.parent.rglob("*")) - {other, *other.rglob("*")} == whole
+    assert other.exists()
 
 
 def test_repartitioning_that_is_through_is_not_done_again(checkpoint: Path) -> None:

@@ -19,7 +19,7 @@ from penstock.runtimes.spark.log_source import Intake, LogReader, Slices, intake
 from penstock.runtimes.spark.offsets import taken
 from penstock.runtimes.spark.running import MONITOR, WRITER, RunningApp, busiest_s
 from penstock.runtimes.spark.stream_log import LogFile, StreamLog
-from penstock.runtimes.spark.taps import TaskReport
+from penstock.runtimes.spark.taps import TaskReport, forget_words
 from penstock.runtimes.spark.topology import App
 
 
@@ -408,3 +408,29 @@ def test_a_driver_that_was_killed_while_it_wrote_its_first_offset_is_no_hindranc
     (offsets / ".0.6f00b5cb.tmp").write_text("")
     running._prepare("first", inputs=("source",), output="first")
     assert not list(offsets.iterdir())
+
+
+@pytest.mark.parametrize("gives", [0, 5])
+def test_what_is_not_the_micro_batch_that_was_published_does_not_pass_for_it(
+    tmp_path: Path, gives: int
+) -> None:
+    """Also where nothing comes of it: what is left of its input would be published a second time."""
+    running = having_counted(tmp_path)
+    checkpoint = running.checkpoint("count")
+    for epoch in (2, 3):
+        running.log("source").publish(epoch=epoch, files=[], published_at_s=0.0, origins=())
+    begin(checkpoint, 2, 4, 4, stream="source")
+    running.log("count").publish(
+        epoch=2, files=[], published_at_s=0.0, origins=(), taken=taken(checkpoint, 2)
+    )
+    begin(checkpoint, 2, 4, 3, stream="source")  # as a restart with a smaller intake begins it afresh
+    report = TaskReport(file="f", tuples=gives, executor="1", began_s=0.0, ended_s=1.0)
+    with pytest.raises(InputError, match="older"):
+        running._publish(running.plan["count"], {"count": (report,)}, 2)
+
+
+def test_words_that_a_power_cut_has_emptied_are_no_hindrance(tmp_path: Path) -> None:
+    for name in ("x.json", "half", "whole.json"):
+        (tmp_path / name).write_text('{"executor": "1", "busy_s": 1.0}' if name == "whole.json" else "")
+    forget_words(tmp_path)
+    assert not list(tmp_path.iterdir())

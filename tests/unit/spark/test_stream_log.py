@@ -4,6 +4,7 @@ import os
 import pickle
 import threading
 import time
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -303,7 +304,13 @@ def test_what_stands_behind_a_gap_is_an_error_and_not_removed(tmp_path: Path) ->
     (stream.root / "batches" / "000000004.json").unlink()
     with pytest.raises(InputError, match="batch 4 is missing, and there are later ones"):
         publish(StreamLog(stream.root), 10)
+    files = set((stream.root / "data").iterdir())
+    for upto in (inf, 100):
+        with pytest.raises(InputError, match="batch 4 is missing, and there are later ones"):
+            StreamLog(stream.root).sweep(upto)
     assert len(list((stream.root / "batches").iterdir())) == 9
+    assert set((stream.root / "data").iterdir()) == files
+    assert len(files) >= 10
 
 
 def test_what_is_no_longer_kept_goes_from_the_results_and_what_is_others_stays(tmp_path: Path) -> None:
@@ -326,23 +333,42 @@ def test_results_are_kept_to_a_limit_and_the_oldest_go(tmp_path: Path) -> None:
     kept = KeptResults(stream, "sink", most_bytes=most)
     for epoch in (1, 2):
         publish(stream, epoch)
-    assert kept.keep() == 3
+    kept.keep()
+    assert kept.given_up == 3
     stream.clean()
     assert [batch.epoch for batch in stream.all()] == [1, 2]
     again = KeptResults(StreamLog(stream.root), "sink", most_bytes=most)  # by the next driver
     publish(stream, 3)
-    assert again.keep() == 3
+    again.keep()
+    assert again.given_up == 6  # since the run began
     stream.clean()
     assert [batch.epoch for batch in stream.all()] == [2, 3]
+
+
+def test_what_was_counted_as_given_up_before_a_crash_is_not_counted_again(tmp_path: Path) -> None:
+    stream = log(tmp_path, "sink")
+    for epoch in range(3):
+        publish(stream, epoch)
+    kept = KeptResults(stream, "sink", most_bytes=1)
+    kept.keep()
+    stream.passed("sink", 0)  # as if the driver had died before it said so
+    again = KeptResults(StreamLog(stream.root), "sink", most_bytes=1)
+    again.keep()
+    assert again.given_up == kept.given_up == 6
+    publish(stream, 3)
+    again.keep()
+    assert (again.given_up, stream.needs("sink")) == (9, 3)
 
 
 def test_the_latest_results_stay_however_large_they_are(tmp_path: Path) -> None:
     stream = log(tmp_path, "sink")
     kept = KeptResults(stream, "sink", most_bytes=1)
-    assert kept.keep() == 0
+    kept.keep()
+    assert kept.given_up == 0
     publish(stream, 0)
     publish(stream, 1)
-    assert kept.keep() == 3
+    kept.keep()
+    assert kept.given_up == 3
     stream.clean()
     assert [batch.epoch for batch in stream.all()] == [1]
 

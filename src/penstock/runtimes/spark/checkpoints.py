@@ -27,6 +27,13 @@ def remove_half_written(checkpoint: Path) -> None:
             left.unlink()
 
 
+def remove_unfinished_copies(checkpoint: Path) -> None:
+    """What it would have been copied from is whole."""
+    for of in (checkpoint, _copy_of(checkpoint)):
+        for left in _beside(of):
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def copy(checkpoint: Path) -> None:
     """Beside it, in place of an earlier copy."""
     _put(checkpoint, _copy_of(checkpoint))
@@ -86,9 +93,14 @@ def _copy_of(checkpoint: Path) -> Path:
     return checkpoint.with_name(f"{checkpoint.name}.copy")
 
 
+def _beside(target: Path) -> tuple[Path, Path]:
+    """What is to come in its place, and what was there."""
+    return target.with_name(f"{target.name}.unfinished"), target.with_name(f"{target.name}.old")
+
+
 def _put(origin: Path, target: Path) -> None:
     """A copy of one folder in the place of another; cut short, `origin` is as it was."""
-    unfinished, old = (target.with_name(f"{target.name}.{part}") for part in ("unfinished", "old"))
+    unfinished, old = _beside(target)
     for left in (unfinished, old):
         shutil.rmtree(left, ignore_errors=True)
     copy_to_disk(origin, unfinished)

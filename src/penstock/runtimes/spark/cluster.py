@@ -9,9 +9,10 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -69,6 +70,7 @@ os.killpg(0, 9)
 _MB = 1024
 _LONGEST_LOG = 1_000_000  # bytes
 _TIDIED_EVERY_S = 60.0
+_REVIVED_AT_START = 3  # times: what cannot run at all is to be told at once
 _ADDRESSES = 250  # of each of two parts
 
 
@@ -136,7 +138,7 @@ class LocalCluster:
     _processes: dict[str, _Process] = field(default_factory=dict)
     _warden: "subprocess.Popen[bytes] | None" = None
     _web_port: int = 0
-    _started: int = 0
+    _addresses: Iterator[str] = field(default_factory=lambda: cycle(map(_address, range(_ADDRESSES**2))))
     _private: Private | None = None
     _folder: Path = Path()
     _zygote_variables: Mapping[str, str] = field(default_factory=dict)
@@ -209,8 +211,7 @@ class LocalCluster:
     ) -> None:
         """Start a worker; one with a tag takes one executor that asks for this tag, and no other."""
         # Every worker has an address of its own, by which its executor is recognised.
-        self._started = (self._started + 1) % _ADDRESSES**2
-        host = f"127.0.{1 + self._started // _ADDRESSES}.{1 + self._started % _ADDRESSES}"
+        host = self._free_address()
         home = self.work / "workers" / name
         home.mkdir(parents=True, exist_ok=True)
         options = (
@@ -224,6 +225,10 @@ class LocalCluster:
             {"SPARK_LOCAL_IP": host, SPEED_VARIABLE: str(speedup)},
             host=host,
         )
+
+    def _free_address(self) -> str:
+        taken = set(self.workers().values())
+        return next(address for address in self._addresses if address not in taken)
 
     def start_zygote(self, variables: Mapping[str, str]) -> Path:
         """Start a process that executors' Python is forked from, in this environment; where it will listen.
@@ -298,10 +303,13 @@ class LocalCluster:
             with suppress(OSError):
                 process.cut_log()
 
-    def check(self) -> None:
-        """Raise when a process ended that nobody ended; executors do without the zygote."""
+    def check(self, *, revived: bool = False) -> None:
+        """Raise when a process ended that nobody ended; executors do without the zygote. Those that `revived`
+        says are started again may end some times."""
         for name, process in list(self._processes.items()):
-            if name != _PYTHON and process.handle.poll() is not None:
+            ended = name != _PYTHON and process.handle.poll() is not None
+            comes_again = revived and name in (_MASTER_NAME, _SHARED)
+            if ended and not (comes_again and self._restarts.failures.get(name, 0) <= _REVIVED_AT_START):
                 raise ClusterError(f"{name} ended: {in_one_line(process.said())}; see {process.log}")
 
     def stop(self) -> None:
@@ -400,6 +408,10 @@ class LocalCluster:
         process = self._processes.get(name)
         if process is not None and process.handle.poll() is None:
             os.kill(process.handle.pid, number)
+
+
+def _address(number: int) -> str:
+    return f"127.0.{1 + number // _ADDRESSES}.{2 + number % _ADDRESSES}"
 
 
 def check_master(url: str, *, ours: bool) -> None:

@@ -12,7 +12,7 @@ _KEPT = 20  # the latest, of all applications of a worker: what they said may be
 
 def remove_left_by_executors(workers: Path, *, group: int) -> None:
     """Of every worker there, folders in which no process of this group works, but for the latest."""
-    lived_in = _working_folders(group)
+    lived_in, workers = _working_folders(group), workers.resolve()  # as the kernel has them
     for worker in workers.iterdir() if workers.exists() else ():
         left = [path for path in worker.glob("app-*/[0-9]*") if path not in lived_in]
         left.sort(key=lambda path: (path.parent.name, int(path.name)))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.domain.errors import InputError
 from penstock.files import write_whole
 from penstock.java_errors import in_one_line
-from penstock.runtimes.spark.checkpoints import remove_half_written
+from penstock.runtimes.spark.checkpoints import remove_half_written, remove_unfinished_copies
 from penstock.runtimes.spark.cluster import ClusterError
 from penstock.runtimes.spark.executors import forget_oldest
 from penstock.runtimes.spark.kept_results import KeptResults
@@ -45,6 +45,7 @@ from penstock.runtimes.spark.taps import (
     entries,
     entry_tap,
     exit_tap,
+    forget_words,
     held_until,
     inner_tap,
     inner_tasks,
@@ -170,13 +171,14 @@ class RunningApp:
             stream: KeptResults(self.log(stream), SINK, most_bytes=keep_bytes)
             for stream in set(app.kept.values())
         }
-        self._given_up = dict.fromkeys(self._kept, 0)  # tuples of results that are no longer kept
         for name in self.chains:
             self._entry(name).mkdir(parents=True, exist_ok=True)
             self._inner(name).mkdir(parents=True, exist_ok=True)
         self._samples.mkdir(parents=True, exist_ok=True)
         for left in work.glob(f"{_TRIAL}*"):  # by a driver that was killed
             shutil.rmtree(left, ignore_errors=True)
+        for name in self.plan:
+            remove_unfinished_copies(self.checkpoint(name))
         self._served: dict[str, dict[str, None]] = {name: {} for name in self.chains}  # executors
         self._parts: dict[str, int] = {}  # of chains that are worked on batch by batch
         self._objective_s = min(app.objective.for_path(path) for path in app.graph().paths)
@@ -259,11 +261,8 @@ class RunningApp:
                 log.close()
 
     def given_up(self) -> dict[str, int]:
-        """Tuples of results that went since the last call, because more than enough was kept; by operator."""
-        with self._clean_lock:
-            gone = {stream: tuples for stream, tuples in self._given_up.items() if tuples}
-            self._given_up.update(dict.fromkeys(gone, 0))
-        return gone
+        """By operator, tuples of results that went since the run began, because more than enough was kept."""
+        return {stream: kept.given_up for stream, kept in self._kept.items()}
 
     def served(self, chain: str, executor: str) -> bool:
         """Whether an executor has processed tuples for this chain."""
@@ -351,15 +350,12 @@ class RunningApp:
         # After a trigger without data, nothing has been waiting for longer than that.
         idle = before is None or began - before.ended_s > 2 * self.trigger_s
         since_s = began - self.trigger_s if before is None or idle else before.began_s
-        if files:
+        log, mine = self.log(source), taken(self.checkpoint(source), epoch)
+        if not files:
+            log.has(epoch, mine)  # raises where it is not the micro-batch that was published
+        else:
             origins = evenly(sum(file.tuples for file in files), since_s, began)
-            self.log(source).publish(
-                epoch=epoch,
-                files=files,
-                published_at_s=time.time(),
-                origins=origins,
-                taken=taken(self.checkpoint(source), epoch),
-            )
+            log.publish(epoch=epoch, files=files, published_at_s=time.time(), origins=origins, taken=mine)
         self._took_in[source] = _TakenIn(began, time.time())
 
     def _start_chains(self, query: Query) -> None:
@@ -367,8 +363,8 @@ class RunningApp:
         # As a driver that was killed may have left it.
         self._change_intake(first.name, lambda intake: replace(intake, held=False))
         for chain in query.chains:  # words of a batch that was cut short
-            entries(self._entry(chain.name))
-            inner_tasks(self._inner(chain.name))
+            forget_words(self._entry(chain.name))
+            forget_words(self._inner(chain.name))
         frames = [self._read(first, stream) for stream in first.inputs]
         result = self._in_stream(query, frames)
         # A query takes the number of its state's partitions from here when it first starts.
@@ -579,7 +575,9 @@ class RunningApp:
         origins = _merged(inputs)
         published = None
         mine = taken(self.checkpoint(query.name), epoch)
-        if files and query.output in self.app.writers and not log.has(epoch, mine):
+        # Whatever came of it: one that is not the micro-batch that was published must not pass for it.
+        is_known = log.has(epoch, mine)
+        if files and query.output in self.app.writers and not is_known:
             self._write(query.output, files, epoch)
         if files or final:
             published = log.publish(
@@ -619,7 +617,7 @@ class RunningApp:
             log.sweep(upto=epoch - _SWEPT_BEHIND)
         with self._clean_lock:  # several chains may read the same stream
             if query.output in self._kept:
-                self._given_up[query.output] += self._kept[query.output].keep()
+                self._kept[query.output].keep()
             for stream in (*query.inputs, query.output):
                 self.log(stream).clean()
 

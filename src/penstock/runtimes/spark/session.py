@@ -131,7 +131,8 @@ def session(
                 builder = builder.config(key, value)
             spark = builder.getOrCreate()
     except Exception as problem:  # Java's, py4j's or Spark's own: it did not start
-        raise ClusterError(f"Spark did not start: {in_one_line(problem)}; see {log}") from problem
+        what = "the driver's Java has ended" if java_has_ended() else "Spark did not start"
+        raise ClusterError(f"{what}: {in_one_line(problem)}; see {log}") from problem
     _say_nothing(spark)
     spark.dataSource.register(LogSource)
     return spark

@@ -327,6 +327,8 @@ class StreamLog:
             while self._manifest(number).exists() and (batch := self.batch(number)).epoch <= upto:
                 named.update(file.name for file in batch.files)
                 number += 1
+            if not self._manifest(number).exists():
+                self._check_nothing_follows(number)  # whose files would be taken for left
             left = [
                 path
                 for path in (self.root / "data").iterdir()

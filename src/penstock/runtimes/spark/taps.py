@@ -161,6 +161,12 @@ def _words(directory: Path) -> Iterator[dict[str, Any]]:
         path.unlink()
 
 
+def forget_words(directory: Path) -> None:
+    """Also those that a power cut has left without their content, and halves."""
+    for path in directory.iterdir():
+        path.unlink(missing_ok=True)
+
+
 def entry_tap(directory: str) -> Tap:
     """Says in a file of this directory how long its task took; changes nothing."""
 
