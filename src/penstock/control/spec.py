@@ -116,6 +116,8 @@ class ControllerSpec:
         # Policies are looked up where a controller is built: a journal can be read without them.
         if not self.operators:
             raise InputError("controller: no operators to manage")
+        if not self.node_types:
+            raise InputError("controller: no node types; at least one is needed")
         if self.seed < 0:
             raise InputError(f"controller: seed {self.seed}; it cannot be negative")
         if self.safety is not None and self.safety.interval_s != self.interval_s:
