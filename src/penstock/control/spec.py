@@ -10,6 +10,7 @@ import numpy as np
 from penstock.compiled import Floats
 from penstock.control.safety_settings import SafetySettings
 from penstock.domain.application import Application, Batching
+from penstock.domain.deployment import check_max_replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
@@ -79,6 +80,7 @@ class OperatorSpec:
     batching: Batching | None = None  # None: tuple by tuple
 
     def __post_init__(self) -> None:
+        check_max_replicas(self.max_replicas, of=f"operator '{self.name}'")
         if self.max_rate is not None and not (isfinite(self.max_rate) and self.max_rate > 0):
             raise InputError(f"operator '{self.name}': max_rate={self.max_rate}; it must be positive")
 
