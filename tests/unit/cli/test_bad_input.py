@@ -127,7 +127,7 @@ def test_a_load_that_nobody_could_hold_is_refused(run: Run, words: tuple[str, ..
         ("simulate", "--policy", "fixed", "--application", "pipeline"),
     ],
 )
-@pytest.mark.parametrize("many", [10**9, 10**399])
+@pytest.mark.parametrize("many", [10**9, 10**399], ids=["a billion", "400 digits"])
 def test_more_replicas_than_any_engine_runs_are_refused(run: Run, words: tuple[str, ...], many: int) -> None:
     assert "at most 100,000 can run" in only_line(run(*words, "--max-replicas", many))
 
