@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from penstock.domain.deployment import check_max_replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
+from penstock.domain.trace import SMALLEST_RATE
 from penstock.perf.latency import naive_shares
 from penstock.perf.traffic import visits
 from penstock.policy.api import ApplicationPolicy, NodePolicy, OperatorPolicy
@@ -81,8 +82,11 @@ class OperatorSpec:
 
     def __post_init__(self) -> None:
         check_max_replicas(self.max_replicas, of=f"operator '{self.name}'")
-        if self.max_rate is not None and not (isfinite(self.max_rate) and self.max_rate > 0):
-            raise InputError(f"operator '{self.name}': max_rate={self.max_rate}; it must be positive")
+        if self.max_rate is not None and not SMALLEST_RATE <= self.max_rate < inf:
+            raise InputError(
+                f"operator '{self.name}': max_rate={self.max_rate}; it must be finite, {SMALLEST_RATE:g} "
+                "tuples/s or more"
+            )
 
     @property
     def highest_rate(self) -> float:

@@ -15,6 +15,7 @@ from penstock.domain.application import Path
 from penstock.domain.deployment import check_max_replicas
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights
+from penstock.domain.trace import SMALLEST_RATE
 from penstock.policy.registry import Level
 from penstock.simulation.hosts import Hosts
 from penstock.simulation.presets import (
@@ -68,8 +69,10 @@ class Setting:
             raise InputError(
                 f"response-time objective {self.slo_s * 1000:g} ms; it must be positive and finite"
             )
-        if not 0 < self.max_rate < inf:
-            raise InputError(f"max_rate={self.max_rate:g}; it must be positive and finite")
+        if not SMALLEST_RATE <= self.max_rate < inf:
+            raise InputError(
+                f"max_rate={self.max_rate:g}; it must be finite, {SMALLEST_RATE:g} tuples/s or more"
+            )
         if not 1 <= self.levels <= MOST_LEVELS:
             raise InputError(f"levels={self.levels}; give 1 to {MOST_LEVELS}")
         if self.seed < 0:

@@ -149,6 +149,19 @@ def test_a_memory_of_another_kind_is_refused(run: Run, tmp_path: Path, state: ob
     assert message in only_line(run("replay", "journal.jsonl"))
 
 
+def test_what_was_learned_by_nobody_known_is_refused(
+    run: Run, going: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.live.run.compile_policy", lambda spec: None)
+    place = going / "work" / "controller.json"
+    kept = json.loads(place.read_text())
+    kept["state"]["policies"]["applicationx"] = None
+    place.write_text(json.dumps(kept))
+    status, _, err = run("run", "paced", "--application-policy", "drs-c", "--out", going)
+    assert status == 2
+    assert "cannot resume from it: saved memory: operator 'applicationx' is not managed" in err
+
+
 def test_a_run_that_is_refused_is_left_as_it_was(
     run: Run, going: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +212,7 @@ def test_a_link_to_itself_is_no_output(run: Run, trace: Path, tmp_path: Path) ->
         (("trace", "synth", "--out", "x.txt", "--like", "taxi", "--slots", 30 * "9"), "slots=999"),
         (("compare", "--seeds", "1000000000"), "1000000000"),
         (("sweep", "--trace", "t", "--policies", "ql", "--out", "o", "--seeds", "1000000000"), "1000000000"),
+        (("simulate", "--policy", "ql-pds", "--max-rate", "5e-324"), "1e-09 tuples/s or more"),
         (("run", "paced", "--slo", "5e-324"), "response time 5e-324 s; give 1e-09 s or more"),
     ],
 )
