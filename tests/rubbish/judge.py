@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from itertools import pairwise
 from unittest.mock import patch
 
 from penstock.cli.app import main
@@ -88,10 +89,15 @@ class Answer:
                 yield f"status {self.status}, and yet {path} was written"
 
     def _may_stay(self, path: str, content: bytes | str | None) -> bool:
-        """Locks, and the folders they are in; what `plan` writes down before it plans."""
-        locks = {"run": ("/owner.json",), "power": (".lock",), "plan": (".lp",)}
-        mine = locks.get(next(iter(self.given.words), ""), ())
-        return path.endswith(mine) if content is not None else ".lp" not in mine and bool(mine)
+        """Locks, and the folders they are in; what `plan` writes down before it plans, whatever its name."""
+        words = self.given.words
+        if words[:1] == ("plan",):
+            named = {after for before, after in pairwise(words) if before == "--write-lp"}
+            named |= {word.partition("=")[2] for word in words if word.startswith("--write-lp=")}
+            return content is not None and os.path.normpath(path) in map(os.path.normpath, named)
+        locks = {"run": ("/owner.json",), "power": (".lock",)}
+        mine = locks.get(next(iter(words), ""), ())
+        return path.endswith(mine) if content is not None else bool(mine)
 
     def _differs(self, path: str) -> bool:
         there = path in self.before, path in self.after

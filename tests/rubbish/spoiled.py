@@ -14,6 +14,7 @@ _ODD: tuple[Any, ...] = (
     *([], {}, [[]], [None], {"kind": "x"}, {"": None}, [0] * 1000, {"kind": "Header"}),
     *("threshold-c", "ql", "nowhere:Policy", "tuned", "mpc", {"name": "fixed"}, {"dtype": "O", "shape": [1]}),
 )
+_LONG_LINE = 1_000_000  # bytes: it is doubled no more
 _DEEP = "\0deep\0"  # stands for a value too deep to be written by `json` itself
 _NUMBERS = (
     *words(
@@ -73,7 +74,8 @@ def in_lines(rng: Random, good: bytes) -> bytes:
             case 0:
                 lines[at] = b""
             case 1:
-                lines[at] *= rng.choice((2, 2, 3, 100))
+                # A hundred times a hundred times a header is a long journal, and rightly takes long.
+                lines[at] *= min(rng.choice((2, 2, 3, 100)), max(_LONG_LINE // (len(lines[at]) + 1), 1))
             case 2:
                 lines[at], lines[other] = lines[other], lines[at]
             case 3:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from penstock.apps.feeding.load import Load
 from penstock.apps.feeding.replayer import Replayer
 from penstock.apps.feeding.schedule import ByRates, ByTimes, Shape
 from penstock.apps.paced.ids import Ids
@@ -90,6 +91,13 @@ def test_impossible_loads_are_refused(mistake: object) -> None:
     assert callable(mistake)
     with pytest.raises(InputError):
         mistake()
+
+
+def test_a_made_up_load_of_more_than_a_hundred_days_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="give at most 100 days, or follow a trace"):
+        Load(seconds=6e19).trace()
+    (tmp_path / "rates.txt").write_text("10\n20\n")
+    assert Load(seconds=6e19, rates=tmp_path / "rates.txt").trace().rates.tolist() == [10, 20]
 
 
 def test_surrogates_keep_the_times_and_the_routes_of_the_recording() -> None:

@@ -7,6 +7,7 @@ in advance) writes it as `Remembered` before its first tick.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 from penstock.control import journal_v1
@@ -128,9 +129,22 @@ def decoded(line: str) -> Entry:
     for kind in get_args(Entry):
         if data.get("kind") == kind.__name__:
             entry: Entry = from_plain({name: v for name, v in data.items() if name != "kind"}, kind)
+            if isinstance(entry, Ticked):
+                _check_moments(entry.seen)
             return entry
     known = ", ".join(kind.__name__ for kind in get_args(Entry))
     raise InputError(f"entry of kind {data.get('kind')!r}; known kinds: {known}")
+
+
+def _check_moments(seen: ApplicationObservation) -> None:
+    """A measurement may be wrong, and whoever decides says so; when it was made, the run itself has said."""
+    moments = {
+        "the application": seen.at_s,
+        **{f"operator '{one.operator}'": one.at_s for one in seen.operators},
+    }
+    for who, at_s in moments.items():
+        if not isfinite(at_s):
+            raise InputError(f"{Ticked.__name__}: {who} seen at {at_s} s; a time must be finite")
 
 
 def _without_retired(data: dict[str, Any]) -> dict[str, Any]:

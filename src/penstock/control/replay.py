@@ -44,18 +44,15 @@ def replay(entries: Iterable[Entry], build: Build) -> Replayed:
     ticks = 0
     for entry in entries:
         if isinstance(entry, Header):
-            spec, now = entry.controller, build(entry.controller)
+            spec, now = entry.controller, None  # built once there is something to decide
         if not isinstance(entry, Remembered | Retuned | Ticked):
             continue
-        if spec is None or now is None:
+        if spec is None:
             raise InputError("journal: it does not begin with a header; nothing says who decided")
-        controller, memory = now
         if isinstance(entry, Retuned):
-            spec = retuned_spec(spec, entry)
-            controller, _ = build(spec)
-            now = controller, restored(controller, of_plain(entry.memory))
-            continue
-        if isinstance(entry, Remembered):
+            spec, now = retuned_spec(spec, entry), None
+        controller, memory = now or build(spec)
+        if isinstance(entry, Remembered | Retuned):
             now = controller, restored(controller, of_plain(entry.memory))
             continue
         again, memory = plan(controller, memory, entry.seen, entry.orders)

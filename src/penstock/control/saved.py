@@ -77,7 +77,7 @@ def restored(controller: Controller, kept: Saved) -> ControllerMemory:
         name: _restored(f"operator '{name}'", f"operators/{name}", policy.initial(), kept)
         for name, policy in managers.operators.items()
     }
-    stranger = {name.split("/")[1] for name in _names(kept) if name != _APPLICATION} - set(operators)
+    stranger = {_operator_of(name) for name in _names(kept) if name != _APPLICATION} - set(operators)
     if stranger:
         raise InputError(f"saved memory: operator '{sorted(stranger)[0]}' is not managed by this controller")
     missing = {*managers.operators, *managers.nodes} - set(state.rngs)
@@ -138,6 +138,12 @@ def _in_arrays(part: Any) -> bool:
 def _names(kept: Saved) -> set[str]:
     of_arrays = {"/".join(name.split("/")[:-1]) for name in kept.arrays}
     return of_arrays | set(kept.state["policies"])
+
+
+def _operator_of(name: str) -> str:
+    """Whose memory it is; a name that is no path is nobody's."""
+    _, _, whose = name.partition("/")
+    return whose.split("/")[0] or name
 
 
 def _plain(name: str, part: Any) -> Any:

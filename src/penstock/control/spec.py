@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,11 @@ import numpy as np
 from penstock.compiled import Floats
 from penstock.control.safety_settings import SafetySettings
 from penstock.domain.application import Application, Batching
+from penstock.domain.deployment import check_max_replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
+from penstock.domain.trace import SMALLEST_RATE
 from penstock.perf.latency import naive_shares
 from penstock.perf.traffic import visits
 from penstock.policy.api import ApplicationPolicy, NodePolicy, OperatorPolicy
@@ -79,8 +81,12 @@ class OperatorSpec:
     batching: Batching | None = None  # None: tuple by tuple
 
     def __post_init__(self) -> None:
-        if self.max_rate is not None and not (isfinite(self.max_rate) and self.max_rate > 0):
-            raise InputError(f"operator '{self.name}': max_rate={self.max_rate}; it must be positive")
+        check_max_replicas(self.max_replicas, of=f"operator '{self.name}'")
+        if self.max_rate is not None and not SMALLEST_RATE <= self.max_rate < inf:
+            raise InputError(
+                f"operator '{self.name}': max_rate={self.max_rate}; it must be finite, {SMALLEST_RATE:g} "
+                "tuples/s or more"
+            )
 
     @property
     def highest_rate(self) -> float:
@@ -116,6 +122,8 @@ class ControllerSpec:
         # Policies are looked up where a controller is built: a journal can be read without them.
         if not self.operators:
             raise InputError("controller: no operators to manage")
+        if not self.node_types:
+            raise InputError("controller: no node types; at least one is needed")
         if self.seed < 0:
             raise InputError(f"controller: seed {self.seed}; it cannot be negative")
         if self.safety is not None and self.safety.interval_s != self.interval_s:

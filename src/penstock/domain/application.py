@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 
+from penstock.domain.deployment import check_max_replicas
 from penstock.domain.errors import InputError
 
 
@@ -59,10 +60,7 @@ class Operator:
             raise InputError(f"operator '{self.name}': service_scv={self.service_scv}; it cannot be negative")
         if not (isfinite(self.selectivity) and self.selectivity >= 0):
             raise InputError(f"operator '{self.name}': selectivity={self.selectivity}; it cannot be negative")
-        if self.max_replicas < 1:
-            raise InputError(
-                f"operator '{self.name}': max_replicas={self.max_replicas}; at least one replica must run"
-            )
+        check_max_replicas(self.max_replicas, of=f"operator '{self.name}'")
         if self.state_bytes < 0:
             raise InputError(f"operator '{self.name}': state_bytes={self.state_bytes}; it cannot be negative")
         if self.state_bytes and not self.stateful:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from penstock.domain.errors import InputError
 
+MOST_REPLICAS = 100_000  # of an operator: no engine runs as many, and much is worked out for each number
+
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
@@ -25,3 +27,12 @@ class Replicas:
         counts = list(self.counts)
         counts[node_type] += delta
         return Replicas(tuple(counts))
+
+
+def check_max_replicas(most: int, *, of: str = "") -> None:
+    """Whether an operator may be allowed that many; `of` names it."""
+    named = f"{of}: max_replicas={most}" if of else f"max_replicas={most}"
+    if most < 1:
+        raise InputError(f"{named}; at least one replica must run")
+    if most > MOST_REPLICAS:
+        raise InputError(f"{named}; at most {MOST_REPLICAS:,} can run")

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from penstock.domain.errors import InputError
 
 SLOTS_PER_DAY = 1440  # one slot is one minute of the source data
+SMALLEST_RATE = 1e-9  # tuples/s at the top of a scale: one in thirty years; steps of less come to nothing
 LARGEST_RATE = 1e15  # tuples/s no stream will ever see: beyond it a number is a slip, and sums overflow
 
 

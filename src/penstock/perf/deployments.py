@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.compiled import Floats, Ints, compiled, frozen_floats, frozen_ints
-from penstock.domain.deployment import Replicas
+from penstock.domain.deployment import Replicas, check_max_replicas
 from penstock.domain.errors import InputError
 from penstock.domain.infrastructure import NodeType
 
@@ -46,8 +46,7 @@ def deployments(
     node_types: Sequence[NodeType], max_replicas: int, *, enumerate_up_to: int = LARGEST_ENUMERATION
 ) -> Deployments:
     """Every deployment of 1 to `max_replicas` replicas over these node types."""
-    if max_replicas < 1:
-        raise InputError(f"max_replicas={max_replicas}; at least one replica must run")
+    check_max_replicas(max_replicas)
     types = len(node_types)
     bits = max_replicas.bit_length()
     if types * bits > 62:

@@ -15,8 +15,12 @@ from math import isfinite
 import numpy as np
 
 from penstock.compiled import Floats
+from penstock.domain.deployment import check_max_replicas
 from penstock.domain.errors import InputError
 from penstock.perf.queueing import QueueModel
+
+# Beyond these a number is a slip, and what is made of several of them overflows.
+SMALLEST, LARGEST = 1e-50, 1e50
 
 Deployment = tuple[str, ...]  # the host of every replica of an operator, in the network's order
 Plan = Mapping[str, Deployment]
@@ -47,8 +51,11 @@ class Host:
             store_delay_s=self.store_delay_s,
         )
         for what in ("upload_bytes_s", "download_bytes_s", "local_bytes_s"):
-            if not getattr(self, what) > 0:
-                raise InputError(f"host '{self.name}': {what}={getattr(self, what)}; it must be positive")
+            if not getattr(self, what) >= SMALLEST:
+                raise InputError(
+                    f"host '{self.name}': {what}={getattr(self, what)}; it must be positive, at least "
+                    f"{SMALLEST:g}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,8 +76,10 @@ class Network:
         for what, matrix in (("delay_s", self.delay_s), ("price", self.price)):
             if matrix.shape != (len(names), len(names)):
                 raise InputError(f"network: {what} is {matrix.shape}; there are {len(names)} hosts")
-            if not (np.isfinite(matrix).all() and (matrix >= 0).all()):
-                raise InputError(f"network: {what} has values that are negative or not finite")
+            if not ((matrix >= 0) & (matrix <= LARGEST)).all():
+                raise InputError(
+                    f"network: {what} has values that are negative, not finite or above {LARGEST:g}"
+                )
             if np.diag(matrix).any():
                 raise InputError(f"network: {what} from a host to itself must be 0")
 
@@ -102,10 +111,7 @@ class PlannedOperator:
             state_bytes=self.state_bytes,
         )
         _positive(f"operator '{self.name}'", demand=self.demand)
-        if self.max_replicas < 1:
-            raise InputError(
-                f"operator '{self.name}': max_replicas={self.max_replicas}; at least one replica must run"
-            )
+        check_max_replicas(self.max_replicas, of=f"operator '{self.name}'")
         if self.allowed is not None and not self.allowed:
             raise InputError(f"operator '{self.name}': no host is allowed")
 
@@ -248,11 +254,11 @@ def multisets(hosts: tuple[int, ...], most: int) -> list[tuple[int, ...]]:
 
 def _positive(of: str, **values: float) -> None:
     for what, value in values.items():
-        if not (isfinite(value) and value > 0):
-            raise InputError(f"{of}: {what}={value}; it must be positive and finite")
+        if not SMALLEST <= value <= LARGEST:
+            raise InputError(f"{of}: {what}={value}; it must be positive, from {SMALLEST:g} to {LARGEST:g}")
 
 
 def _not_negative(of: str, **values: float) -> None:
     for what, value in values.items():
-        if not (isfinite(value) and value >= 0):
-            raise InputError(f"{of}: {what}={value}; it must be finite and not negative")
+        if not 0 <= value <= LARGEST:
+            raise InputError(f"{of}: {what}={value}; it must not be negative, and at most {LARGEST:g}")

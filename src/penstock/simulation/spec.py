@@ -12,8 +12,10 @@ from penstock.apps.registry import application_entry
 from penstock.control.forecasting import Forecast
 from penstock.control.spec import Manager, check_tunable, who_decides
 from penstock.domain.application import Path
+from penstock.domain.deployment import check_max_replicas
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective, Weights
+from penstock.domain.trace import SMALLEST_RATE
 from penstock.policy.registry import Level
 from penstock.simulation.hosts import Hosts
 from penstock.simulation.presets import (
@@ -62,14 +64,15 @@ class Setting:
 
     def __post_init__(self) -> None:
         self.operator_policy.entry(Level.OPERATOR)  # raises for an unknown name or parameter
-        if self.max_replicas < 1:
-            raise InputError(f"max_replicas={self.max_replicas}; at least one replica must run")
+        check_max_replicas(self.max_replicas)
         if not 0 < self.slo_s < inf:
             raise InputError(
                 f"response-time objective {self.slo_s * 1000:g} ms; it must be positive and finite"
             )
-        if not 0 < self.max_rate < inf:
-            raise InputError(f"max_rate={self.max_rate:g}; it must be positive and finite")
+        if not SMALLEST_RATE <= self.max_rate < inf:
+            raise InputError(
+                f"max_rate={self.max_rate:g}; it must be finite, {SMALLEST_RATE:g} tuples/s or more"
+            )
         if not 1 <= self.levels <= MOST_LEVELS:
             raise InputError(f"levels={self.levels}; give 1 to {MOST_LEVELS}")
         if self.seed < 0:

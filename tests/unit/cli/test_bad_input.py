@@ -91,6 +91,47 @@ def test_a_number_too_large_for_any_machine_is_named(run: Run, tmp_path: Path) -
     assert "interval_s: 1000" in only_line(run("replay", "journal.jsonl"))
 
 
+def test_a_round_at_no_time_is_an_error_and_no_answer(run: Run, tmp_path: Path) -> None:
+    lines = material().journals[0].decode().splitlines()
+    at = next(number for number, line in enumerate(lines) if '"kind":"Ticked"' in line)
+    ticked = json.loads(lines[at])
+    ticked["seen"]["at_s"] = float("nan")
+    lines[at] = json.dumps(ticked)
+    (tmp_path / "journal.jsonl").write_text("\n".join(lines))
+    assert f"line {at + 1}: Ticked: the application seen at nan s" in only_line(
+        run("replay", "journal.jsonl", "--json")
+    )
+
+
+def test_a_controller_without_node_types_is_refused(run: Run, tmp_path: Path) -> None:
+    header, *others = material().journals[-1].decode().splitlines()
+    said = json.loads(header)
+    said["controller"]["node_types"] = []
+    (tmp_path / "journal.jsonl").write_text("\n".join([json.dumps(said), *others]))
+    assert "controller: no node types; at least one is needed" in only_line(run("replay", "journal.jsonl"))
+
+
+@pytest.mark.parametrize("words", [("run", "paced"), ("compare", "--runtime", "spark")])
+def test_a_load_that_nobody_could_hold_is_refused(run: Run, words: tuple[str, ...]) -> None:
+    answer = run(*words, "--policy", "fixed", "--minutes", "1e18")
+    assert "load: made up for 6e+19 s; give at most 100 days" in only_line(answer)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "paced", "--policy", "ds2"),
+        ("run", "top-routes", "--policy", "fixed"),
+        ("compare", "--runtime", "spark", "--policies", "static-peak"),
+        ("simulate", "--policy", "heinze-c"),
+        ("simulate", "--policy", "fixed", "--application", "pipeline"),
+    ],
+)
+@pytest.mark.parametrize("many", [10**9, 10**399], ids=["a billion", "400 digits"])
+def test_more_replicas_than_any_engine_runs_are_refused(run: Run, words: tuple[str, ...], many: int) -> None:
+    assert "at most 100,000 can run" in only_line(run(*words, "--max-replicas", many))
+
+
 @pytest.mark.parametrize(
     ("state", "message"),
     [
@@ -106,6 +147,19 @@ def test_a_memory_of_another_kind_is_refused(run: Run, tmp_path: Path, state: ob
     lines[1] = json.dumps(remembered)
     (tmp_path / "journal.jsonl").write_text("\n".join(lines))
     assert message in only_line(run("replay", "journal.jsonl"))
+
+
+def test_what_was_learned_by_nobody_known_is_refused(
+    run: Run, going: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.live.run.compile_policy", lambda spec: None)
+    place = going / "work" / "controller.json"
+    kept = json.loads(place.read_text())
+    kept["state"]["policies"]["applicationx"] = None
+    place.write_text(json.dumps(kept))
+    status, _, err = run("run", "paced", "--application-policy", "drs-c", "--out", going)
+    assert status == 2
+    assert "cannot resume from it: saved memory: operator 'applicationx' is not managed" in err
 
 
 def test_a_run_that_is_refused_is_left_as_it_was(
@@ -158,6 +212,7 @@ def test_a_link_to_itself_is_no_output(run: Run, trace: Path, tmp_path: Path) ->
         (("trace", "synth", "--out", "x.txt", "--like", "taxi", "--slots", 30 * "9"), "slots=999"),
         (("compare", "--seeds", "1000000000"), "1000000000"),
         (("sweep", "--trace", "t", "--policies", "ql", "--out", "o", "--seeds", "1000000000"), "1000000000"),
+        (("simulate", "--policy", "ql-pds", "--max-rate", "5e-324"), "1e-09 tuples/s or more"),
         (("run", "paced", "--slo", "5e-324"), "response time 5e-324 s; give 1e-09 s or more"),
     ],
 )
@@ -175,6 +230,16 @@ def test_levels_without_end_are_refused(run: Run, trace: Path) -> None:
 def test_a_page_that_cannot_be_written_is_told_before_the_plan_is(run: Run, tmp_path: Path) -> None:
     files = ("--app", EXAMPLES / "top-routes.toml", "--network", EXAMPLES / "backbone.toml")
     assert "/dev/full: cannot write" in only_line(run("plan", *files, "--out", "/dev/full"))
+
+
+def test_prices_that_overflow_are_refused_before_they_are_multiplied(run: Run, tmp_path: Path) -> None:
+    prices = (EXAMPLES / "backbone.toml").read_text().replace("link_price = ", "link_price = 1e300 # ")
+    assert "1e300" in prices
+    (tmp_path / "network.toml").write_text(prices)
+    words = ("--app", EXAMPLES / "top-routes.toml", "--network", "network.toml", "--write-lp", "p.lp")
+    assert "network: price has values that are negative, not finite or above 1e+50" in only_line(
+        run("plan", *words)
+    )
 
 
 def test_an_integer_programme_that_nobody_could_solve_is_not_written(run: Run, tmp_path: Path) -> None:

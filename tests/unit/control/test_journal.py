@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from math import inf
+from math import inf, nan
 from pathlib import Path
 
 import pytest
@@ -49,6 +49,7 @@ from penstock.reconfigure.words import (
 
 number = st.floats(allow_nan=False)
 maybe = st.none() | number
+moment = st.floats(allow_nan=False, allow_infinity=False)
 name = st.text(min_size=1, max_size=5)
 replicas = st.lists(st.integers(0, 3), min_size=1, max_size=3).filter(any).map(lambda c: Replicas(tuple(c)))
 words = st.text(max_size=20)
@@ -79,7 +80,7 @@ plans = st.builds(
 operators = st.builds(
     OperatorObservation,
     operator=name,
-    at_s=number,
+    at_s=moment,
     replicas=replicas,
     arrival_rate=maybe,
     response_time_s=maybe,
@@ -118,7 +119,7 @@ nodes = st.builds(
 )
 seen = st.builds(
     ApplicationObservation,
-    at_s=number,
+    at_s=moment,
     response_time_s=maybe,
     operators=st.lists(operators, max_size=2).map(tuple),
     strictest_s=maybe,
@@ -296,6 +297,14 @@ def test_what_was_not_measured_stays_unknown_and_saturation_stays_infinite() -> 
 def test_a_line_that_is_no_entry_says_what_is_wrong(line: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         decoded(line)
+
+
+@pytest.mark.parametrize("never", [nan, inf, -inf])
+def test_a_round_that_was_seen_at_no_time_is_no_entry(never: float) -> None:
+    nothing = Plan(decisions={}, requests=(), verdict=Verdict(()), vetoes=(), granted=())
+    for seen, who in ((app(never, one(1.0, 1)), "the application"), (app(1.0, one(never, 1)), "'count'")):
+        with pytest.raises(InputError, match=f"{who} seen at {never} s; a time must be finite"):
+            decoded(encoded(Ticked(seen=seen, plan=nothing)))
 
 
 def test_a_torn_last_line_is_left_out_and_any_other_bad_line_named() -> None:

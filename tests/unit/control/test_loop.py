@@ -17,7 +17,7 @@ from penstock.control.orders import Order, Override, Pause
 from penstock.control.replay import replay
 from penstock.control.safety_settings import UNGUARDED, SafetySettings
 from penstock.control.saved import as_plain, of_plain, restored, saved
-from penstock.control.spec import Manager
+from penstock.control.spec import ControllerSpec, Manager
 from penstock.domain.application import Operator, pipeline
 from penstock.domain.decision import Decision, Hold, Scale
 from penstock.domain.deployment import Replicas
@@ -383,6 +383,18 @@ def test_a_replay_names_the_first_difference(walk: Floats) -> None:
     answer = replay(written, lambda spec: simulated("ql", rates)[:2]).difference
     assert answer is not None
     assert (answer.part, answer.at_s, answer.recorded) == ("vetoes", forged.seen.at_s, "0 of them")
+
+
+def test_a_run_that_was_restarted_a_thousand_times_is_built_once_where_it_decides(walk: Floats) -> None:
+    rates, built = walk[:5], list[ControllerSpec]()
+
+    def build(spec: ControllerSpec) -> tuple[Controller, ControllerMemory]:
+        built.append(spec)
+        return simulated("ql", rates)[:2]
+
+    header, *others = recorded(rates, restart_at=99)
+    answer = replay([*[header] * 1000, *others], build)
+    assert (answer.ticks, answer.difference, len(built)) == (5, None, 1)
 
 
 def test_a_journal_without_a_header_cannot_be_replayed(walk: Floats) -> None:

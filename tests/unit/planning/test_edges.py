@@ -125,6 +125,23 @@ def test_no_time_to_find_the_reason_is_said_as_such() -> None:
         assert "inf" not in answer.why
 
 
+def test_numbers_that_would_overflow_together_are_refused_one_by_one() -> None:
+    """1e300 tuples/s at a price of 1e300 each cost nothing that can be written down."""
+    with pytest.raises(
+        InputError, match=r"operator 'one': rate=1e\+300; it must not be negative, and at most 1e\+50"
+    ):
+        problem(rate=1e300)
+    with pytest.raises(
+        InputError, match=r"bounds: max_cost=1e-320; it must be positive, from 1e-50 to 1e\+50"
+    ):
+        goal_of(cost=1e-320)
+    with pytest.raises(InputError, match="upload_bytes_s=1e-320; it must be positive, at least 1e-50"):
+        Host(name="slow", capacity=1.0, upload_bytes_s=1e-320)
+    apart = np.array([[0.0, 1e300], [1e300, 0.0]])
+    with pytest.raises(InputError, match=r"network: price has values .* above 1e\+50"):
+        replace(problem().network, price=apart)
+
+
 def test_an_overloaded_plan_has_an_endless_response_time() -> None:
     assert evaluated(problem(rate=300.0), {"one": ("h0",), "two": ("h1",)}).response_time_s == np.inf
 

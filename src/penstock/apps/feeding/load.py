@@ -11,6 +11,7 @@ from penstock.domain.errors import InputError
 from penstock.domain.trace import Trace
 
 SHAPES = ("step", "ramp", "sine", "constant")
+MOST_DAYS = 100  # of a shape, which has a rate for every second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +35,7 @@ class Load:
             raise InputError(f"load '{self.shape}': unknown; choose {', '.join(SHAPES[:-1])} or {SHAPES[-1]}")
         for what, value in (("low", self.low), ("high", self.high), ("seconds", self.seconds)):
             if not 0 < value < float("inf"):
-                raise InputError(f"load: {what}={value}; it must be positive")
-
+                raise InputError(f"load: {what}={value}; it must be positive and finite")
         if not 1 <= self.times <= self.seconds / 3:
             raise InputError(f"load: {self.times} times in {self.seconds:g} s; give at least 3 s to each")
 
@@ -46,6 +46,10 @@ class Load:
         """Tuples/s, slot by slot."""
         if self.rates is not None:
             return read_trace(self.rates)
+        if self.seconds > MOST_DAYS * 86_400:
+            raise InputError(
+                f"load: made up for {self.seconds:g} s; give at most {MOST_DAYS} days, or follow a trace"
+            )
         once = self._once()
         return Trace(once.name, np.tile(once.rates, self.times))
 

@@ -8,6 +8,7 @@ import numpy as np
 from penstock.compiled import Floats, Ints, compiled, compiled_allocating
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Weights
+from penstock.domain.trace import SMALLEST_RATE
 from penstock.perf.cost import compiled_interval_cost
 from penstock.perf.deployments import NOTHING, Deployments, cost_of
 from penstock.policy.kernel import Seen
@@ -44,8 +45,8 @@ def operator_problem(
     """
     if levels < 1:
         raise InputError(f"levels={levels}; at least one is needed")
-    if not 0 < max_rate < np.inf:
-        raise InputError(f"max_rate={max_rate}; it must be positive and finite")
+    if not SMALLEST_RATE <= max_rate < np.inf:
+        raise InputError(f"max_rate={max_rate}; it must be finite, {SMALLEST_RATE:g} tuples/s or more")
     if not max_utilisation > 0:
         raise InputError(f"max_utilisation={max_utilisation}; it must be positive")
     types = deployments.speedup.size

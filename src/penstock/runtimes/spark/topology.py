@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.domain.application import Application, Operator, Sink, Source, Stream
+from penstock.domain.deployment import check_max_replicas
 from penstock.domain.errors import InputError
 from penstock.domain.objective import Objective
 from penstock.reconfigure.method import Method
@@ -176,8 +177,7 @@ class App:
         self._new(name)
         if not inputs:
             raise InputError(f"operator '{name}': no input; give it a source's or an operator's stream")
-        if max_replicas < 1:
-            raise InputError(f"operator '{name}': max_replicas={max_replicas}; at least one replica must run")
+        check_max_replicas(max_replicas, of=f"operator '{name}'")
         if output_mode not in ("append", "update"):
             raise InputError(f"operator '{name}': output_mode='{output_mode}'; choose append or update")
         for stream in inputs:
