@@ -1,7 +1,9 @@
 """Table 1 of Cardellini 2018, its application simulated: local policies with and without the token bucket."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,21 @@ from penstock.domain.application import Operator
 from penstock.domain.deployment import Replicas
 from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective, Weights
-from penstock.papers.claims import Chart, Claim, Findings, Progress, Series, Traces, shown_like
+from penstock.papers.claims import (
+    Bound,
+    Chart,
+    Claim,
+    Findings,
+    Progress,
+    Series,
+    Traces,
+    change_of,
+    less_than,
+    no_more_than,
+    number_in,
+    ratio_of,
+    shown_like,
+)
 from penstock.perf.deployments import Deployments, deployments
 from penstock.perf.downtime import PauseAndResume
 from penstock.perf.queueing import m_g_1
@@ -55,7 +71,10 @@ WARM = ColdStart()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """A row of the table. Times leave out the start and two minutes after each change, as the paper does."""
+    """A row of the table. Times leave out the start and two minutes after each change, as the paper does.
+
+    What is measured over the slots kept is not known (nan) where none are.
+    """
 
     mean_ms: float
     median_ms: float
@@ -64,6 +83,7 @@ class Metrics:
     downtime_pct: float
     violations_pct: float  # of the slots kept
     all_violations_pct: float  # of all slots after the start: what a user would count
+    kept_pct: float  # of the slots after the start, those kept
     reconfigurations: int
     last_change_s: float
 
@@ -157,16 +177,21 @@ def measured(played: list[PlayedSlot]) -> Metrics:
         slot
         for slot in started
         if not any(0 < slot.at_s - change <= _SKIPPED_AFTER_CHANGE_S for change in changes)
-    ] or played
-    times = np.array([slot.response_time_s for slot in calm]) * 1000
+    ]
+    times = [1000 * slot.response_time_s for slot in calm]
+
+    def over_calm(values: Sequence[float], of: Callable[[Floats], Any]) -> float:
+        return float(of(np.array(values, float))) if values else nan
+
     return Metrics(
-        mean_ms=float(times.mean()),
-        median_ms=float(np.median(times)),
-        p95_ms=float(np.percentile(times, 95)),
-        replicas=float(np.mean([slot.replicas for slot in calm])) + 1,  # and the source
+        mean_ms=over_calm(times, np.mean),
+        median_ms=over_calm(times, np.median),
+        p95_ms=over_calm(times, lambda known: np.percentile(known, 95)),
+        replicas=over_calm([slot.replicas for slot in calm], np.mean) + 1,  # and the source
         downtime_pct=100 * sum(slot.downtime_s for slot in started) / (len(started) * SLOT_S),
-        violations_pct=100 * float(np.mean([slot.violated for slot in calm])),
+        violations_pct=100 * over_calm([slot.violated for slot in calm], np.mean),
         all_violations_pct=100 * float(np.mean([slot.violated for slot in started])),
+        kept_pct=100 * len(calm) / len(started),
         reconfigurations=len(changes),
         last_change_s=max(changes, default=0.0),
     )
@@ -179,7 +204,11 @@ SETTINGS = (
     "reconfiguration plus the time to move state at 100 MB/s, rates that fluctuate by "
     f"{_FLUCTUATION:.0%} from one 30 s interval to the next, local managers that rest for a minute after a "
     f"change. Means of {SEEDS} seeds. All measures leave out the first 30 minutes, as the paper's do, and "
-    "all but downtime and the violations a bucket adds also two minutes after each change.",
+    "all but downtime also two minutes after each change, as the paper's do. What is over all intervals "
+    "after the first 30 minutes is ours and says so. Q-learning without the bucket changes something nearly "
+    "all the time, so that hardly an interval is left to measure: its rows say how many.",
+    "A pair of rows holds if the bucket takes away at least the printed share of the downtime, and if it "
+    "lowers violations on the paper's measure. Numbers of the cluster are only shown.",
     f"Also assumed, because the last effect needs it: service takes {COLD.factor:g} times as long "
     f"for the first {COLD.seconds / 60:g} minutes. Worker processes start cold, and the paper leaves its "
     "first half hour out because of 'the initial system setup', but does not say what happened in it. "
@@ -221,6 +250,7 @@ _ROWS = (
     _Row("MB steady +TB", "MB", 0.5, _STEADY, True, ("93.8", "89.3", "137.8", "12.00", "0.00", "0.00")),
 )
 _WARM_ROW = replace(next(row for row in _ROWS if row.name == "MB steady"), name="MB steady, warm")
+Runs = Mapping[str, Sequence[Metrics]]  # of every row, by seed
 _COLUMNS = ("mean_ms", "median_ms", "p95_ms", "replicas", "downtime_pct", "violations_pct")
 
 
@@ -247,10 +277,10 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
     with ThreadPoolExecutor(threads) as pool:
         done = list(pool.map(one, jobs))
     runs = {row.name: done[index * SEEDS : (index + 1) * SEEDS] for index, (row, _) in enumerate(starts)}
-    return Findings(claims=[*_effects(runs), *_side_by_side(runs)], charts=_charts(runs))
+    return Findings(claims=[*effects(runs), *_side_by_side(runs)], charts=_charts(runs))
 
 
-def _charts(runs: dict[str, list[Metrics]]) -> list[Chart]:
+def _charts(runs: Runs) -> list[Chart]:
     names = [row.name for row in _ROWS]
 
     def chart(title: str, column: str, y_title: str) -> Chart:
@@ -274,60 +304,157 @@ def _charts(runs: dict[str, list[Metrics]]) -> list[Chart]:
     ]
 
 
-def _mean(runs: dict[str, list[Metrics]], row: str, column: str) -> float:
-    return float(np.mean([getattr(metrics, column) for metrics in runs[row]]))
+def _mean(runs: Runs, row: str, column: str) -> float:
+    """Over the seeds in which it is known."""
+    known = [value for metrics in runs[row] if isfinite(value := getattr(metrics, column))]
+    return float(np.mean(known)) if known else nan
 
 
-def _effects(runs: dict[str, list[Metrics]]) -> list[Claim]:
-    def claim(name: str, printed: str, measured: float, note: str) -> Claim:
-        return Claim(
-            id=f"edf/{name}",
-            source="Cardellini 2018, Table 1",
-            printed=printed,
-            measured=measured,
-            shown=f"{measured:.2f}",
-            tolerance=0.0,
-            note=note,
-        )
+# Rows without the bucket that the table has with it, too.
+PAIRS = ("TH .4", "TH .3", "QL sparing", "QL steady", "MB sparing", "MB steady")
+# Of the slots after the start: where fewer are kept, the violations among them are not compared.
+_FEWEST_KEPT_PCT = 5.0
 
-    claims: list[Claim] = []
-    for row in ("TH .3", "QL sparing", "QL steady"):
-        with_bucket = f"{row} +TB"
-        ratio = _mean(runs, with_bucket, "downtime_pct") / _mean(runs, row, "downtime_pct")
-        claims.append(
-            claim(f"{row}/downtime with over without bucket", "<0.5", ratio, "the bucket halves downtime")
-        )
-        raised = _mean(runs, with_bucket, "all_violations_pct") - _mean(runs, row, "all_violations_pct")
-        claims.append(
-            claim(f"{row}/violations added by the bucket", "<0.0", raised, "percentage points, all slots")
-        )
-    late = max(metrics.last_change_s for metrics in runs["MB steady"]) / 60
-    warm = ", ".join(f"{metrics.last_change_s / 60:.0f}" for metrics in runs[_WARM_ROW.name])
-    why = (
-        f"minutes until the last change of all {SEEDS} runs; it needs the cold start: started warm, "
-        f"partialRank follows the first nights and days, until {warm} minutes (docs/policies/token-bucket.md)"
+
+def printed_of(row: str, column: str) -> str:
+    return next(one.printed[_COLUMNS.index(column)] for one in _ROWS if one.name == row)
+
+
+def downtime_over(runs: Runs, row: str) -> float:
+    """Downtime with the bucket over that without it."""
+    without = _mean(runs, row, "downtime_pct")
+    return _mean(runs, f"{row} +TB", "downtime_pct") / without if without > 0 else nan
+
+
+def violations_added(runs: Runs, row: str) -> float:
+    """By the bucket, in percentage points, on the paper's measure; nan if that leaves too little."""
+    if min(_mean(runs, one, "kept_pct") for one in (row, f"{row} +TB")) < _FEWEST_KEPT_PCT:
+        return nan
+    return _mean(runs, f"{row} +TB", "violations_pct") - _mean(runs, row, "violations_pct")
+
+
+def _claim(
+    name: str,
+    printed: str | None,
+    measured: float,
+    note: str,
+    *,
+    tolerance: float | None = None,
+    means: Bound | None = None,
+    asked: Bound | None = None,
+    source: str = "Cardellini 2018, Table 1",
+) -> Claim:
+    return Claim(
+        id=f"edf/{name}",
+        source=source,
+        printed=printed,
+        measured=measured,
+        shown=f"{measured:.2f}" if isfinite(measured) else "-",
+        tolerance=tolerance,
+        means=means,
+        asked=asked,
+        note=note,
     )
-    claims.append(claim("MB steady/last change", "<30", late, why))
-    fewer = _mean(runs, "MB steady", "reconfigurations") / _mean(runs, "MB sparing", "reconfigurations")
-    claims.append(
-        claim(
-            "MB steady over sparing/reconfigurations", "<0.5", fewer, "more expensive changes, fewer of them"
-        )
-    )
-    return claims
 
 
-def _side_by_side(runs: dict[str, list[Metrics]]) -> list[Claim]:
+def effects(runs: Runs) -> list[Claim]:
+    """What the bucket changes, for every pair of rows the table has, and the manager that stands still."""
     return [
-        Claim(
-            id=f"edf-rows/{row.name}/{column}",
-            source="Cardellini 2018, Table 1",
-            printed=printed,
-            measured=(measured := _mean(runs, row.name, column)),
-            shown=shown_like(printed, measured),
-            tolerance=None,
-            note="simulated; the paper measured a cluster",
-        )
-        for row in (*_ROWS, _WARM_ROW)
-        for column, printed in zip(_COLUMNS, row.printed, strict=True)
+        *(_downtime(runs, row) for row in PAIRS if float(printed_of(row, "downtime_pct")) > 0),
+        *(_no_downtime(runs, row) for row in ("MB steady", "MB steady +TB")),
+        *(claim for row in PAIRS for claim in _violations(runs, row)),
+        *_standstill(runs),
     ]
+
+
+def _downtime(runs: Runs, row: str) -> Claim:
+    printed = ratio_of(printed_of(f"{row} +TB", "downtime_pct"), printed_of(row, "downtime_pct"))
+    return _claim(
+        f"{row}/downtime with over without bucket",
+        printed,
+        downtime_over(runs, row),
+        f"{_mean(runs, f'{row} +TB', 'downtime_pct'):.2f} over {_mean(runs, row, 'downtime_pct'):.2f} %; it "
+        "holds if the bucket takes away at least the printed share",
+        means=no_more_than(number_in(printed)),
+        asked=less_than(0.5),
+    )
+
+
+def _no_downtime(runs: Runs, row: str) -> Claim:
+    return _claim(
+        f"{row}/downtime (%)",
+        printed_of(row, "downtime_pct"),
+        _mean(runs, row, "downtime_pct"),
+        "after the first half hour",
+        tolerance=0.0,
+    )
+
+
+def _violations(runs: Runs, row: str) -> Iterator[Claim]:
+    """Once as the paper measures, once over all slots, which is what a user would count."""
+    with_bucket = f"{row} +TB"
+
+    def both(column: str) -> str:
+        return f"{_mean(runs, with_bucket, column):.2f} with and {_mean(runs, row, column):.2f} % without it"
+
+    kept = " and ".join(f"{_mean(runs, one, 'kept_pct'):.1f} %" for one in (with_bucket, row))
+    added = violations_added(runs, row)
+    yield _claim(
+        f"{row}/violations added by the bucket",
+        change_of(printed_of(with_bucket, "violations_pct"), printed_of(row, "violations_pct")),
+        added,
+        "percentage points, two minutes after each change left out, as in the paper: "
+        f"{both('violations_pct')}, of the {kept} of the intervals that are left"
+        + ("" if isfinite(added) else f"; below {_FEWEST_KEPT_PCT:g} % they are not compared"),
+        means=less_than(0),
+    )
+    yield _claim(
+        f"{row}/violations added by the bucket, all intervals",
+        None,
+        _mean(runs, with_bucket, "all_violations_pct") - _mean(runs, row, "all_violations_pct"),
+        f"percentage points; not the paper's measure: {both('all_violations_pct')}",
+        asked=less_than(0),
+    )
+
+
+def _standstill(runs: Runs) -> Iterator[Claim]:
+    late = last_change_min(runs)
+    warm = ", ".join(f"{metrics.last_change_s / 60:.0f}" for metrics in runs[_WARM_ROW.name])
+    yield _claim(
+        "MB steady/last change (min)",
+        "then never changes the deployment",
+        late,
+        f"of all {len(runs['MB steady'])} runs; it has to come within the half hour that the paper leaves "
+        "out. It needs the cold start: started warm, partialRank follows the first nights and days, until "
+        f"{warm} minutes (docs/policies/token-bucket.md)",
+        means=less_than(_SKIPPED_AT_START_S / 60),
+        source="Cardellini 2018, sec. 9",
+    )
+    yield _claim(
+        "MB steady over sparing/reconfigurations",
+        None,
+        _mean(runs, "MB steady", "reconfigurations") / _mean(runs, "MB sparing", "reconfigurations"),
+        "more expensive changes, fewer of them; the paper prints no numbers of changes",
+        asked=less_than(0.5),
+    )
+
+
+def last_change_min(runs: Runs) -> float:
+    return max(metrics.last_change_s for metrics in runs["MB steady"]) / 60
+
+
+def _side_by_side(runs: Runs) -> Iterator[Claim]:
+    for row in (*_ROWS, _WARM_ROW):
+        kept = f"of the {_mean(runs, row.name, 'kept_pct'):.1f} % of the intervals that are kept"
+        columns: list[tuple[str, str | None]] = [*zip(_COLUMNS, row.printed, strict=True)]
+        for column, printed in (*columns, ("all_violations_pct", None)):
+            measured = _mean(runs, row.name, column)
+            yield Claim(
+                id=f"edf-rows/{row.name}/{column}",
+                source="Cardellini 2018, Table 1",
+                printed=printed,
+                measured=measured,
+                shown=shown_like(printed or "0.00", measured) if isfinite(measured) else "-",
+                note="simulated; the paper measured a cluster"
+                + ("" if column in ("downtime_pct", "all_violations_pct") else f"; {kept}"),
+            )
