@@ -43,8 +43,8 @@ def reproduce(
     """Run the experiments behind the papers' tables and show measured values beside the printed ones.
 
     All but edrp-tables and mpc need the real traces the tables were made with. Finished simulations of
-    Russo 2023 (taas-*, adaptive) are kept beside the page: the same command goes on from there after an
-    interruption, unless the sources of Penstock have changed.
+    edf-table-1 and of Russo 2023 (taas-*, adaptive) are kept beside the page: the same command goes on
+    from there after an interruption, unless the sources of Penstock have changed.
     """
     from penstock.papers.claims import Progress, Verdict, no_traces
     from penstock.papers.kept_runs import KeptRuns

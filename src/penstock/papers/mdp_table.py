@@ -15,6 +15,7 @@ from penstock.papers.claims import (
     Progress,
     Series,
     Traces,
+    Tried,
     less_than,
     no_more_than,
     ratio_of,
@@ -36,7 +37,7 @@ from penstock.papers.mdp_pipeline import (
     run_decentralised,
 )
 
-SLA_AXIS_S = (1.0, 1.2, 1.4, 1.65, 1.8, 1.95, 2.02, 2.1, 2.3, 2.6)
+SLA_AXIS_S = (1.0, 1.2, 1.4, 1.65, 1.8, 1.9, 1.95, 2.0, 2.02, 2.05, 2.1, 2.3, 2.6)
 AGENTS = {"decentralised .6": 0.6, "decentralised .7": 0.7, "decentralised .8": 0.8}
 
 SETTINGS = (
@@ -167,8 +168,8 @@ def reproduce(traces: Traces, threads: int, progress: Progress) -> Findings:
     progress.advance()
     claims = [
         *_checked(tables[CHECKED]["centralised MDP"]),
-        *(claim for reading, table in tables.items() for claim in _effects(reading, table)),
-        *_growing_gap(results),
+        *(claim for reading, table in tables.items() for claim in effects(reading, table, results)),
+        *growing_gap(results),
         *_scaling(times),
         *(claim for reading, table in tables.items() for claim in _table(reading, table)),
         *_axis(results),
@@ -252,6 +253,30 @@ def _charts(
             marked_y=(0.163, "printed: .163"),
         ),
         Chart(
+            title="How the effects move with T_SLA",
+            note=f"Three operators, rates at the lower edge of their level; stated is {STATED.sla_s:g} s.",
+            x_title="T_SLA, seconds",
+            y_title="ratio over a year",
+            series=[
+                Series(name=name, x=SLA_AXIS_S, y=[value for _, value in tried.measured])
+                for name, tried in (
+                    (
+                        f"{policy} over {other}, {_COLUMN_NAMES[column]}",
+                        _tried(results, STATED.within, partial(_ratio, policy, other, column), policy, other),
+                    )
+                    for policy, other, column in (
+                        ("decentralised .7", "centralised MDP", "avg_cost"),
+                        ("decentralised .7", "decentralised .6", "avg_cost"),
+                        ("decentralised .7", "decentralised .8", "avg_cost"),
+                        ("decentralised .6", "decentralised .8", "avg_cost"),
+                        ("decentralised .7", "decentralised .8", "violations"),
+                        ("decentralised .7", "centralised MDP", "reconfigurations"),
+                    )
+                )
+            ],
+            marked_y=(1.0, ""),
+        ),
+        Chart(
             title="How long a decision takes, by number of operators",
             note="Measured here, the best of three runs of 20,000 slots: one decision of one agent, one of "
             "the centralised learner, which backs up joint states now and then, and joint value iteration, "
@@ -307,11 +332,24 @@ def _table(reading: Reading, table: Mapping[str, YearResult]) -> list[Claim]:
     ]
 
 
-def _effects(reading: Reading, table: Mapping[str, YearResult]) -> list[Claim]:
+def _tried(
+    results: Results, within: float, of: Callable[[Mapping[str, YearResult]], float], *policies: str
+) -> Tried:
+    """A measure of three operators at every T_SLA at which these policies were run."""
+    measured = []
+    for sla_s in SLA_AXIS_S:
+        table = {policy: found for policy in policies if (found := results.get((policy, 3, sla_s, within)))}
+        if len(table) == len(policies):
+            measured.append((sla_s, of(table)))
+    return Tried(setting="T_SLA (s)", stated=STATED.sla_s, measured=measured)
+
+
+def effects(reading: Reading, table: Mapping[str, YearResult], results: Results) -> list[Claim]:
     """What the paper concludes from Table 1 and Fig. 2a, in one reading of its setting.
 
     What agents with a given target cost, and how often they move, depends on T_SLA and on the
-    rates of the levels: that is claimed in the stated reading and shown in the others.
+    rates of the levels: that is claimed in the stated reading and shown in the others. Claims of
+    the stated reading carry what came out at the other T_SLA.
     """
     optimum, rl, plus = (table[f"centralised {name}"] for name in ("MDP", "RL", "RL+"))
     best = table["decentralised .7"]
@@ -330,7 +368,7 @@ def _effects(reading: Reading, table: Mapping[str, YearResult]) -> list[Claim]:
         note: str = "",
     ) -> Claim:
         place = _COLUMNS.index(column)
-        value = _ratio(table, policy, other, column)
+        value = _ratio(policy, other, column, table)
         return Claim(
             id=f"{group}/{policy}/{_COLUMN_NAMES[column]} over {other}'s",
             source="Russo 2018, Table 1",
@@ -340,6 +378,9 @@ def _effects(reading: Reading, table: Mapping[str, YearResult]) -> list[Claim]:
             tolerance=tolerance if claimed else None,
             means=means if claimed else None,
             asked=asked if claimed else None,
+            tried=[_tried(results, STATED.within, partial(_ratio, policy, other, column), policy, other)]
+            if stated
+            else (),
             note=note,
         )
 
@@ -376,28 +417,32 @@ def _effects(reading: Reading, table: Mapping[str, YearResult]) -> list[Claim]:
             id=f"{group}/centralised RL+/first 30 days' cost over RL's",
             source="Russo 2018, sec. 4 (Fig. 2a)",
             printed="in absence of the response time model, significantly slower to learn",
-            measured=(early := plus.first_month_cost / rl.first_month_cost),
+            measured=(early := _first_month(table)),
             shown=f"{early:.3f}",
             means=less_than(1),
+            tried=[_tried(results, STATED.within, _first_month, "centralised RL+", "centralised RL")]
+            if stated
+            else (),
             note=f"{plus.first_month_cost:.3f} against {rl.first_month_cost:.3f}, "
             f"MDP {optimum.first_month_cost:.3f}, decentralised .7 {best.first_month_cost:.3f}",
         ),
     ]
 
 
-def _ratio(table: Mapping[str, YearResult], policy: str, other: str, column: str) -> float:
+def _ratio(policy: str, other: str, column: str, table: Mapping[str, YearResult]) -> float:
     return float(getattr(table[policy], column)) / float(getattr(table[other], column))
 
 
-def _growing_gap(results: Results) -> list[Claim]:
+def _first_month(table: Mapping[str, YearResult]) -> float:
+    return table["centralised RL+"].first_month_cost / table["centralised RL"].first_month_cost
+
+
+def growing_gap(results: Results) -> list[Claim]:
     """Fig. 2b: how much more the decentralised agents cost, by the number of operators."""
     claims = []
-    for reading in BY_OPERATORS:
-
-        def cost(policy: str, operators: int, reading: Reading = reading) -> float:
-            return results[policy, operators, reading.limit(operators), reading.within].avg_cost
-
-        gap = {n: cost("decentralised .7", n) / cost("centralised MDP", n) - 1 for n in (1, 2, 3, 4)}
+    by_reading = {reading: _gaps(reading, results) for reading in BY_OPERATORS}
+    at_edge = sorted((one for one in BY_OPERATORS if one.within == STATED.within), key=lambda one: one.sla_s)
+    for reading, gap in by_reading.items():
         gaps = ", ".join(f"{operators}: {100 * value:.1f} %" for operators, value in gap.items())
         for fewer, more in ((1, 2), (2, 3), (3, 4), (1, 4)):
             over_next = gap[fewer] / gap[more]
@@ -409,10 +454,26 @@ def _growing_gap(results: Results) -> list[Claim]:
                     measured=over_next,
                     shown=f"{over_next:.3f}",
                     means=less_than(1) if reading is STATED or (fewer, more) == (1, 4) else None,
+                    tried=[
+                        Tried(
+                            setting="T_SLA (s)",
+                            stated=STATED.sla_s,
+                            measured=[(r.sla_s, by_reading[r][fewer] / by_reading[r][more]) for r in at_edge],
+                        )
+                    ]
+                    if reading is STATED
+                    else (),
                     note=f"cost of decentralised .7 over the MDP's: {gaps}",
                 )
             )
     return claims
+
+
+def _gaps(reading: Reading, results: Results) -> dict[int, float]:
+    def cost(policy: str, operators: int) -> float:
+        return results[policy, operators, reading.limit(operators), reading.within].avg_cost
+
+    return {n: cost("decentralised .7", n) / cost("centralised MDP", n) - 1 for n in (1, 2, 3, 4)}
 
 
 def _axis(results: Results) -> list[Claim]:
