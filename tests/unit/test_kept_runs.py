@@ -1,5 +1,6 @@
 """A reproduction that was interrupted goes on with what it has measured."""
 
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,8 +99,7 @@ def test_what_is_made_once_is_not_made_again_under_the_same_name(tmp_path: Path)
 
     for _ in range(2):
         kept = KeptRuns(tmp_path / "x.runs.jsonl")
-        assert [kept.once(name, Kept, lambda name=name: make(name)) for name in ("a", "b")] == [
-            Kept(1.5, (2.0, float("inf")))
-        ] * 2
+        found = [kept.once(name, Kept, partial(make, name)) for name in ("a", "b")]
+        assert found == [Kept(1.5, (2.0, float("inf")))] * 2
     assert made == ["a", "b"]
     assert kept.used == 2
