@@ -22,6 +22,7 @@ from penstock.papers.claims import (
     ratio_of,
     shown_like,
 )
+from penstock.papers.taas_tables import Outcome, _reference_claim
 from penstock.reports.claims import claims_page
 from penstock.reports.html import Page
 from penstock.reports.summary import estimate
@@ -117,6 +118,16 @@ def test_numbers_made_of_printed_ones_show_them() -> None:
     assert change_of("3.62", "7.48") == "3.62 - 7.48 = -3.86"
     assert effect(0.55, tolerance=0.1).verdict is Verdict.HOLDS  # within a tenth of .52
     assert effect(0.6, tolerance=0.1).verdict is Verdict.DOES_NOT
+
+
+def test_what_the_published_code_gives_is_not_called_printed() -> None:
+    """Value iteration, .0329: the paper has a figure there."""
+    claims = _reference_claim("A:1/VI", ".0329", "a note")
+    (near,) = claims([Outcome(0.03294, 0, 0, 0)])
+    assert (near.printed, near.verdict, near.met) == (None, Verdict.NOT_PRINTED, True)
+    assert near.note == ".0329 against .0329; a note"
+    (off,) = claims([Outcome(0.03296, 0, 0, 0)])
+    assert (off.met, off.note) == (False, ".0330 against .0329; a note")
 
 
 def test_an_estimate_is_the_mean_and_students_interval() -> None:
