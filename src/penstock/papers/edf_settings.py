@@ -61,7 +61,7 @@ SETTINGS_TRIED = (
     Setting(
         name="cold start (min)",
         stated=STATED.cold_start.seconds / 60,
-        others=(0.0, 5.0, 15.0),
+        others=(0.0, 5.0, 15.0, 20.0),
         why="Worker processes start cold, and the paper leaves out its first half hour because of 'the "
         "initial system setup', but does not say what happened in it. Taken because model-based with dear "
         "changes stands still with it, and does not without: docs/policies/token-bucket.md.",
