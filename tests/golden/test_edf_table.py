@@ -4,24 +4,23 @@ import pytest
 
 from penstock.compiled import Floats
 from penstock.domain.objective import Weights
-from penstock.papers.edf_table import COLD, WARM, Metrics, run_row, workload
-from penstock.runtimes.sim.application import ColdStart
+from penstock.papers.edf_run import STATED, WARM, Assumed, Metrics, run_row
 
 SPARING = Weights(performance=0.4, resources=0.4, reconfiguration=0.2)
 STEADY = Weights(performance=0.4, resources=0.2, reconfiguration=0.4)
 
 
 def row(
-    taxi: Floats, kind: str, weights: Weights, *, bucket: bool = False, start: ColdStart = COLD
+    taxi: Floats, kind: str, weights: Weights, *, bucket: bool = False, assumed: Assumed = STATED
 ) -> Metrics:
     return run_row(
         kind,
         threshold=0.3,
         weights=weights,
         token_bucket=bucket,
-        rates=workload(taxi, 7),
+        taxi=taxi,
         seed=7,
-        cold_start=start,
+        assumed=assumed,
     )
 
 
@@ -37,5 +36,5 @@ def test_a_model_based_manager_to_whom_changes_are_dear_stands_still_after_a_col
     steady = row(taxi, "MB", STEADY)
     assert steady.last_change_s < 30 * 60
     assert steady.downtime_pct == 0.0
-    assert row(taxi, "MB", STEADY, start=WARM).last_change_s > 60 * 60
+    assert row(taxi, "MB", STEADY, assumed=WARM).last_change_s > 60 * 60
     assert steady.reconfigurations < row(taxi, "MB", SPARING).reconfigurations / 2

@@ -1,5 +1,6 @@
 """A reproduction that was interrupted goes on with what it has measured."""
 
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,3 +88,18 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds something else"):
         KeptRuns(path)
     assert path.read_text() == "my notes\n"
+
+
+def test_what_is_made_once_is_not_made_again_under_the_same_name(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def make(name: str) -> Kept:
+        made.append(name)
+        return Kept(1.5, (2.0, float("inf")))
+
+    for _ in range(2):
+        kept = KeptRuns(tmp_path / "x.runs.jsonl")
+        found = [kept.once(name, Kept, partial(make, name)) for name in ("a", "b")]
+        assert found == [Kept(1.5, (2.0, float("inf")))] * 2
+    assert made == ["a", "b"]
+    assert kept.used == 2

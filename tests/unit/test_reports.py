@@ -1,10 +1,28 @@
 """Claims, estimates, pages."""
 
+import json
 import re
+from typing import Any
 
 import pytest
 
-from penstock.papers.claims import Chart, Claim, Series, shown_like
+from penstock.papers.claims import (
+    Bound,
+    Chart,
+    Claim,
+    Series,
+    Tried,
+    Verdict,
+    change_of,
+    less_than,
+    more_than,
+    no_less_than,
+    no_more_than,
+    number_in,
+    ratio_of,
+    shown_like,
+)
+from penstock.papers.taas_tables import Outcome, _reference_claim
 from penstock.reports.claims import claims_page
 from penstock.reports.html import Page
 from penstock.reports.summary import estimate
@@ -30,8 +48,6 @@ def claim(printed: str, measured: float, tolerance: float | None) -> Claim:
         ("0.1530", 0.1562, 0.02, False),
         ("<0.1", 0.09, 0.0, True),
         ("<0.1", 0.11, 0.0, False),
-        (">=96", 96.0, 0.0, True),
-        (">=96", 95.9, 0.0, False),  # shown as 96, and still too few
         ("0.1530", 9.9, None, None),
     ],
 )
@@ -39,6 +55,79 @@ def test_a_claim_holds_by_its_printed_digits_or_its_tolerance(
     printed: str, measured: float, tolerance: float | None, holds: bool | None
 ) -> None:
     assert claim(printed, measured, tolerance).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("bound", "reached", "missed", "text"),
+    [
+        (less_than(0.5), 0.499, 0.5, "<0.5"),
+        (no_more_than(0.5), 0.5, 0.501, "<=0.5"),
+        (no_less_than(96), 96.0, 95.9, ">=96"),  # 95.9 is shown as 96, and still too few
+        (more_than(0), 0.1, 0.0, ">0"),
+    ],
+)
+def test_a_bound_is_met_on_its_side_only_and_by_nothing_unknown(
+    bound: Bound, reached: float, missed: float, text: str
+) -> None:
+    assert bound.met_by(reached)
+    assert not bound.met_by(missed)
+    assert not bound.met_by(float("nan"))
+    assert str(bound) == text
+
+
+def effect(measured: float, *, printed: str | None = "3.18 / 6.12 = 0.520", **more: Any) -> Claim:
+    return Claim(id="x/y", source="Table 1", printed=printed, measured=measured, shown=f"{measured}", **more)
+
+
+def test_what_is_asked_of_ourselves_has_no_say_in_what_the_paper_prints() -> None:
+    """Printed .52: .51 holds, although .5 was asked for, and .3 alone proves nothing that is not printed."""
+    missed = effect(0.51, means=no_more_than(0.52), asked=less_than(0.5))
+    assert (missed.verdict, missed.met) == (Verdict.HOLDS, False)
+    met = effect(0.3, means=no_more_than(0.2), asked=less_than(0.5))
+    assert (met.verdict, met.met) == (Verdict.DOES_NOT, True)
+    ours = effect(0.3, printed=None, asked=less_than(0.5))
+    assert (ours.verdict, ours.holds, ours.met) == (Verdict.NOT_PRINTED, None, True)
+    shown = effect(0.3)
+    assert (shown.verdict, shown.holds, shown.met) == (Verdict.NOT_CLAIMED, None, None)
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict", "within"),
+    [
+        ([1.1, 0.5, 0.4, 0.5, 0.6], "holds within", "x 1 to 3 (tried: 0 to 4)"),
+        ([0.4, 0.6, 0.4, 0.6, 0.4], "holds within", "x only at 2 (tried: 0 to 4)"),  # not its far ends
+        ([0.4, 0.5, 0.4, 0.5, 0.4], "holds", ""),
+        ([0.4, 0.4, 0.6, 0.4, 0.4], "does not", ""),
+        ([0.4, 0.4, 0.4, float("nan"), 0.4], "holds within", "x 0 to 2 (tried: 0 to 4)"),
+    ],
+)
+def test_a_claim_holds_only_if_it_does_at_every_setting_tried(
+    measured: list[float], verdict: str, within: str
+) -> None:
+    tried = Tried(setting="x", stated=2, measured=[*enumerate(measured)])
+    claim = effect(measured[2], means=no_more_than(0.52), tried=[tried])
+    assert claim.verdict == verdict
+    assert (claim.within if verdict == "holds within" else "") == within
+    assert claim.holds is (verdict == "holds")
+    assert json.loads(json.dumps(claim.as_json(), allow_nan=False))["verdict"] == verdict
+
+
+def test_numbers_made_of_printed_ones_show_them() -> None:
+    assert ratio_of("3.18", "6.12") == "3.18 / 6.12 = 0.520"
+    assert number_in(ratio_of("3.18", "6.12")) == pytest.approx(0.52)
+    assert change_of("3.62", "7.48") == "3.62 - 7.48 = -3.86"
+    assert effect(0.55, tolerance=0.1).verdict is Verdict.HOLDS  # within a tenth of .52
+    assert effect(0.6, tolerance=0.1).verdict is Verdict.DOES_NOT
+
+
+def test_what_the_published_code_gives_is_not_called_printed() -> None:
+    """Value iteration, .0329: the paper has a figure there."""
+    claims = _reference_claim("A:1/VI", ".0329", "a note")
+    (near,) = claims([Outcome(0.03294, 0, 0, 0)])
+    assert (near.printed, near.verdict, near.met) == (None, Verdict.NOT_PRINTED, True)
+    assert near.note == ".0329 against .0329; a note"
+    (off,) = claims([Outcome(0.03296, 0, 0, 0)])
+    assert (off.met, off.note) == (False, ".0330 against .0329; a note")
 
 
 def test_an_estimate_is_the_mean_and_students_interval() -> None:
@@ -58,14 +147,27 @@ def test_a_page_shows_what_it_is_given_as_text() -> None:
 
 
 def test_claims_that_differ_come_first_on_their_page() -> None:
+    def row(name: str, shown: str, tolerance: float | None) -> Claim:
+        return Claim(id=name, source="s", printed="1", measured=1.0, shown=shown, tolerance=tolerance)
+
     rows = [
-        ("t/held", "1", "1", "exact", True, ""),
-        ("t/failed", "1", "2", "exact", False, "because"),
-        ("t/shown", "1", "3", "-", None, ""),
+        row("t/held", "1", 0.0),
+        row("t/failed", "2", 0.0),
+        row("t/shown", "3", None),
+        effect(0.6, printed=None, asked=less_than(0.5), note="missed by us"),
+        effect(
+            0.4,
+            means=less_than(0.5),
+            tried=[Tried(setting="fluctuation", stated=0, measured=[(0, 0.4), (1, 0.6)])],
+        ),
     ]
     html = claims_page("title", "lead", ["a setting"], rows, {"QL": [("t/held", 1.0, 1.0)]})
-    assert "1 claims hold, 1 do not, 1 more values" in html
+    assert "1 claims hold, 1 hold within a range only, 1 do not; 1 printed values are shown" in html
+    assert "of what we ask of ourselves 0 are met, 1 missed" in html
     assert html.index("t/failed") < html.index("t/held")
+    assert "holds within: fluctuation only at 0 (tried: 0 to 1)" in html
+    asked = "<td class='text'>-</td><td>0.6</td><td>-</td><td class='text'>not printed</td><td>&lt;0.5</td>"
+    assert asked in html, "what is asked of ourselves stands in a column of its own, and nothing is printed"
 
 
 def test_a_page_of_claims_draws_the_charts_it_is_given() -> None:

@@ -15,6 +15,7 @@ from penstock.files import check_can_write, write_whole
 if TYPE_CHECKING:
     from penstock.papers.claims import Chart, Claim, Traces
 
+_MET = {True: "yes", False: "NO", None: "-"}
 _USUAL_PLACES = ("../shared/data", "data", ".")
 
 
@@ -42,13 +43,13 @@ def reproduce(
     """Run the experiments behind the papers' tables and show measured values beside the printed ones.
 
     All but edrp-tables and mpc need the real traces the tables were made with. Finished simulations of
-    Russo 2023 (taas-*, adaptive) are kept beside the page: the same command goes on from there after an
-    interruption, unless the sources of Penstock have changed.
+    edf-table-1 and of Russo 2023 (taas-*, adaptive) are kept beside the page: the same command goes on
+    from there after an interruption, unless the sources of Penstock have changed.
     """
-    from penstock.papers.claims import Progress, no_traces
+    from penstock.papers.claims import Progress, Verdict, no_traces
     from penstock.papers.kept_runs import KeptRuns
     from penstock.papers.reproductions import REPRODUCTIONS
-    from penstock.reports.claims import claims_page
+    from penstock.reports.claims import claims_page, summed_up
 
     usual = [name for name, one in REPRODUCTIONS.items() if not one.only_by_name]
     wanted = list(dict.fromkeys(names or usual))
@@ -76,7 +77,7 @@ def reproduce(
         "Reproduced: " + "; ".join(REPRODUCTIONS[name].title for name in wanted),
         f"{len(claims)} values, measured and printed side by side, in {took:.0f} s{_from_before(kept.used)}.",
         [setting for name in wanted for setting in REPRODUCTIONS[name].settings],
-        [(c.id, c.printed, c.shown, _tolerance(c), c.holds, c.note) for c in claims],
+        claims,
         _costs(claims),
         charts,
     )
@@ -85,21 +86,24 @@ def reproduce(
         screen.print_json({"claims": [claim.as_json() for claim in claims]})
         return
     screen.print_table(
-        ("claim", "printed", "measured", "tolerance", "holds"),
+        ("claim", "printed", "measured", "judged by", "verdict", "asked (ours)", "met"),
         [
-            (c.id, c.printed, c.shown, _tolerance(c), {True: "yes", False: "NO", None: "-"}[c.holds])
+            (c.id, c.printed or "-", c.shown, c.judged, c.verdict, str(c.asked or "-"), _MET[c.met])
             for c in claims
         ],
     )
-    differing = [claim for claim in claims if claim.holds is False]
-    for claim in differing:
-        screen.out.print(
-            f"differs: {claim.id}: printed {claim.printed}, measured {claim.shown}. {claim.note}"
-        )
-    held = sum(1 for claim in claims if claim.holds)
-    screen.out.print(
-        f"{held} claims hold, {len(differing)} do not; {took:.0f} s{_from_before(kept.used)}; page: {out}"
-    )
+    for claim in claims:
+        if claim.verdict is Verdict.DOES_NOT:
+            screen.out.print(
+                f"differs: {claim.id}: printed {claim.printed}, measured {claim.shown}. {claim.note}"
+            )
+        elif claim.verdict is Verdict.HOLDS_WITHIN:
+            screen.out.print(f"holds within: {claim.id}: {claim.within}")
+        if claim.met is False:
+            screen.out.print(
+                f"missed: {claim.id}: asked of ourselves {claim.asked}, measured {claim.shown}. {claim.note}"
+            )
+    screen.out.print(f"{summed_up(claims)}; {took:.0f} s{_from_before(kept.used)}; page: {out}")
 
 
 def _from_before(runs: int) -> str:
@@ -111,16 +115,10 @@ def _costs(claims: "Sequence[Claim]") -> dict[str, list[tuple[str, float, float]
     groups: dict[str, list[tuple[str, float, float]]] = {}
     for claim in claims:
         match claim.id.split("/"):
-            case [table, setting, policy, "avg_cost"] if table.startswith("table"):
+            case [table, setting, policy, "avg_cost"] if table.startswith("table") and claim.printed:
                 point = (f"{table} {setting}", float(claim.printed), claim.measured)
                 groups.setdefault(policy, []).append(point)
     return groups
-
-
-def _tolerance(claim: "Claim") -> str:
-    if claim.tolerance is None:
-        return "-"
-    return "exact" if claim.tolerance == 0 else f"{claim.tolerance:.0%}"
 
 
 def _traces(data: Path | None) -> "Traces":

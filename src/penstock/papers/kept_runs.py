@@ -65,6 +65,21 @@ class KeptRuns:
         run_each([jobs[index] for index in missing], keep, threads=threads, with_history=with_history)
         return [kind(*map(_value, self._known[key])) for key in keys]
 
+    def once(self, named: str, kind: type[T], make: Callable[[], T]) -> T:
+        """What `make` gives, a named tuple of numbers; `named` says all that it depends on.
+
+        That includes the sources of papers and applications: a file knows only of the others.
+        """
+        key = hashlib.sha256(f"{kind.__qualname__} {named}".encode()).hexdigest()
+        with self._lock:
+            known = self._known.get(key)
+            self.used += known is not None
+        if known is not None:
+            return kind(*map(_value, known))
+        made = make()
+        self._keep(key, made)
+        return made
+
     def _keep(self, key: str, values: tuple[Any, ...]) -> None:
         with self._lock:
             self._known[key] = list(values)

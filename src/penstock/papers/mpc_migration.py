@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.compiled import Floats, Ints
-from penstock.papers.claims import Chart, Claim, Findings, Progress, Series
+from penstock.papers.claims import Chart, Claim, Findings, Progress, Series, less_than
 from penstock.perf.routing import balanced, moved
 from penstock.runtimes.sim.elastic.costs import Costs
 from penstock.runtimes.sim.elastic.operator import ElasticOperator
@@ -30,6 +30,10 @@ INTERVAL_S = 0.1
 SEEDS = 3
 # Simulated: until then 6 replicas have been at work for a second, afterwards 8 have caught up.
 _BEGIN_S, _END_S = 29.0, 34.0
+SAID = {  # of the peaks of Figure 10a, sec. 5.2.2
+    Protocol.MP: "S-BLK represents an intermediate solution",
+    Protocol.S_BLK: "S-BLK achieves lower latency peaks than R-BLK",
+}
 NAMES = {Protocol.MP: "MP", Protocol.S_BLK: "S-BLK", Protocol.R_BLK: "R-BLK"}  # by the paper's peaks
 
 SETTINGS = (
@@ -214,10 +218,10 @@ def _claims(cells: Sequence[Cell]) -> Iterator[Claim]:
             yield Claim(
                 id=f"figure10/peak of {NAMES[low]} over {NAMES[high]}, {name}",
                 source="De Matteis 2017",
-                printed="<1",
+                printed=SAID[low],
                 measured=ratio,
                 shown=f"{ratio:.3f}",
-                tolerance=0.0,
+                means=less_than(1),
             )
 
 
@@ -225,7 +229,7 @@ def _shown(name: str, count: int, of: int, note: str) -> Claim:
     return Claim(
         id=f"figure10/{name}",
         source="De Matteis 2017",
-        printed="-",
+        printed=None,
         measured=count / of,
         shown=f"{count} of {of}",
         tolerance=None,
@@ -253,7 +257,7 @@ def _by_dequeuing(cells: Sequence[Cell]) -> Iterator[Claim]:
         yield Claim(
             id=f"figure10/peak of S-BLK over R-BLK, {name}, {1e6 * one.assumed.costs.dequeue_s:g} us a tuple",
             source="De Matteis 2017",
-            printed="-",
+            printed=None,
             measured=ratio,
             shown=f"{ratio:.3f}",
             tolerance=None,

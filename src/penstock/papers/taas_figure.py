@@ -227,8 +227,8 @@ def below(name: str, section: str, limit: str, number: float, note: str) -> Clai
     )
 
 
-def shown_only(name: str, source: str, printed: str, number: float, shown: str, note: str) -> Claim:
-    """Two numbers side by side, nothing claimed; `-` where nothing is printed."""
+def shown_only(name: str, source: str, printed: str | None, number: float, shown: str, note: str) -> Claim:
+    """Two numbers side by side, nothing claimed; None where nothing is printed."""
     return Claim(
         id=name, source=source, printed=printed, measured=number, shown=shown, tolerance=None, note=note
     )

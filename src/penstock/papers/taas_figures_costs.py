@@ -112,7 +112,7 @@ def claims_12(results: Measured) -> list[Claim]:
         name = f"figure-12/{policy}/weights lead to different trade-offs"
         if policy == OURS:
             claims.append(
-                shown_only(name, "ours", "-", float(len(different)), f"{len(different)} trade-offs", note)
+                shown_only(name, "ours", None, float(len(different)), f"{len(different)} trade-offs", note)
             )
         else:
             claims.append(
@@ -441,7 +441,7 @@ def claims_17(results: Measured) -> list[Claim]:
         shown_only(
             f"figure-17/{OURS} over the cheapest learner of the paper",
             "ours",
-            "-",
+            None,
             ratio := max(
                 at(cell, OURS).cost / min(at(cell, policy).cost for policy in LEARNERS) for cell in everywhere
             ),

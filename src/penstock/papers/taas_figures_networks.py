@@ -201,7 +201,7 @@ def claims_18(memories: Memories) -> list[Claim]:
             shown_only(
                 f"figure-18/{policy} over {table} with {most} types",
                 "ours",
-                "-",
+                None,
                 ratio,
                 f"{ratio:.2g}",
                 f"{full(policy, most) / MEGABYTE:.3g} MB",

@@ -131,7 +131,7 @@ def _claims_23(results: Measured, where: str) -> Iterator[Claim]:
     yield shown_only(
         f"figure-23/{where}/{OURS} over DP at the end",
         "ours",
-        "-",
+        None,
         over[OURS],
         f"{over[OURS]:.2f}",
         "average cost, what it takes to learn included",
@@ -352,7 +352,7 @@ def _ours(where: str, costs: dict[str, Halves]) -> Claim:
     return shown_only(
         f"{where}/{OURS} over the best other since the change",
         "ours",
-        "-",
+        None,
         ratio,
         f"{ratio:.2f}",
         f"{costs[OURS].after:.4f}, the best other {best:.4f}",

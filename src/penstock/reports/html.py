@@ -14,7 +14,7 @@ p { max-width: 75ch; } .note { color: #555; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .6rem 0; }
 th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #e4e4e4; white-space: nowrap; }
 th { background: #f6f7f9; position: sticky; top: 0; } th:first-child, td:first-child { text-align: left; }
-td.no { background: #fdecea; } td.yes { background: #eaf6ec; }
+td.no { background: #fdecea; } td.yes { background: #eaf6ec; } td.part { background: #fff6da; }
 td.text { white-space: normal; text-align: left; }
 summary { cursor: pointer; font-size: 1.15rem; font-weight: bold; margin: 2rem 0 .3rem; }
 """

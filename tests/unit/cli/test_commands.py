@@ -18,7 +18,7 @@ from penstock.domain.infrastructure import NodeType
 from penstock.domain.objective import Objective
 from penstock.domain.observation import ApplicationObservation, OperatorObservation
 from penstock.journal_file import JournalFile
-from penstock.papers.claims import Claim, Findings
+from penstock.papers.claims import Claim, Findings, less_than
 from penstock.papers.reproductions import Reproduction
 
 Run = Callable[..., tuple[int, str, str]]
@@ -397,6 +397,7 @@ def test_reproduce_gives_the_list_of_claims_and_a_page(
     claims = [
         Claim(id="a", source="seed 1", printed=".5", measured=0.5, shown=".5", tolerance=0.0),
         Claim(id="b", source="seed 1", printed=".5", measured=0.7, shown=".7", tolerance=0.02, note="chance"),
+        Claim(id="c", source="seed 1", printed=None, measured=0.7, shown=".7", asked=less_than(0.6)),
     ]
     pretended = Reproduction(title="A table", settings=("as it was",), run=lambda *_: Findings(claims=claims))
     monkeypatch.setattr("penstock.papers.reproductions.REPRODUCTIONS", {"a-table": pretended})
@@ -406,14 +407,23 @@ def test_reproduce_gives_the_list_of_claims_and_a_page(
     assert [(claim["id"], claim["holds"]) for claim in json.loads(out)["claims"]] == [
         ("a", True),
         ("b", False),
+        ("c", None),
     ]
+    ours = json.loads(out)["claims"][2]
+    assert (ours["printed"], ours["asked"], ours["met"], ours["verdict"]) == (
+        None,
+        "<0.6",
+        False,
+        "not printed",
+    )
     assert {"id", "source", "printed", "measured", "tolerance", "holds", "note"} <= json.loads(out)["claims"][
         0
     ].keys()
     assert "A table" in page.read_text()
     _, out, _ = run("reproduce", "--data", rates_directory.parent, "--out", page)
     assert "differs: b: printed .5, measured .7. chance" in out
-    assert "1 claims hold, 1 do not" in out
+    assert "missed: c: asked of ourselves <0.6, measured .7" in out
+    assert "1 claims hold, 0 hold within a range only, 1 do not" in out
 
 
 def test_a_finished_run_is_not_written_over(run: Run, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from penstock.domain.application import Application, Operator, Sink, Source, Str
 
 # Constant part of the response time: the wait for the next refresh of the ranking.
 REFRESH_DELAY_S = 0.040
+PARTIAL_RANK_SCV = 300.0  # squared coefficient of variation of its service times
 OBJECTIVE_S = 0.250  # of the paper's experiments
 # Response time each Operator Manager is to stay within (Cardellini 2018, sec. 9); what is not replicated
 # gets what is left.
@@ -47,7 +48,7 @@ def top_routes_graph() -> Application:
         Operator(
             name="partialRank",
             service_time_s=0.0024,
-            service_scv=300.0,
+            service_scv=PARTIAL_RANK_SCV,
             selectivity=0.1,
             stateful=True,
             state_bytes=10_000_000,
