@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from penstock.cli import options, screen
-from penstock.cli.ending import end_as_with_ctrl_c
+from penstock.cli.ending import ending_as_with_ctrl_c
 from penstock.domain.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,9 +35,8 @@ def bench(
     """
     if what not in BENCHMARKS:
         raise InputError(f"bench '{what}': unknown; choose one of {', '.join(BENCHMARKS)}")
-    end_as_with_ctrl_c()
     stages, run = BENCHMARKS[what].load(options.default_threads(threads))
-    with screen.progress("starting", stages + 1) as bar:
+    with ending_as_with_ctrl_c(), screen.progress("starting", stages + 1) as bar:
 
         def stage(what: str) -> None:
             bar.advance()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import options, screen
-from penstock.cli.ending import end_as_with_ctrl_c
+from penstock.cli.ending import ending_as_with_ctrl_c
 from penstock.domain.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,9 +53,8 @@ def chaos(
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: not a folder")
     chosen = [seed] if seed is not None else list(range(first, first + seeds))
-    end_as_with_ctrl_c()
     outcomes: list[Outcome] = []
-    with screen.progress("chaos", len(chosen)) as bar:
+    with ending_as_with_ctrl_c(), screen.progress("chaos", len(chosen)) as bar:
         for number in chosen:
             bar.say(f"seed {number}")
             folder = out.absolute() / f"seed-{number}"

@@ -44,7 +44,7 @@ def replay(entries: Iterable[Entry], build: Build) -> Replayed:
     ticks = 0
     for entry in entries:
         if isinstance(entry, Header):
-            spec, now = entry.controller, None  # built once there is something to decide
+            spec, now = entry.controller, None  # built once there is something to decide, or no other
         if not isinstance(entry, Remembered | Retuned | Ticked):
             continue
         if spec is None:
@@ -65,6 +65,8 @@ def replay(entries: Iterable[Entry], build: Build) -> Replayed:
                 tick=ticks, at_s=entry.seen.at_s, part=part, recorded=recorded, replayed=replayed
             )
             return Replayed(ticks=ticks, difference=found)
+    if spec is not None and now is None:
+        build(spec)  # raises for one that nobody could have decided with
     return Replayed(ticks=ticks, difference=None)
 
 
