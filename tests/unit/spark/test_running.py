@@ -434,3 +434,26 @@ def test_words_that_a_power_cut_has_emptied_are_no_hindrance(tmp_path: Path) -> 
         (tmp_path / name).write_text('{"executor": "1", "busy_s": 1.0}' if name == "whole.json" else "")
     forget_words(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("said_s", "took_s", "next_took_s"),
+    [
+        (95.0, 5.0, 1.0),
+        (99.99, 0.01, 0.01),
+        (500.0, 20.0, 1.0),  # set back while it worked: it took no longer than the time since the one before
+        (-1500.0, 20.0, 1.0),  # set forward
+    ],
+)
+def test_a_clock_that_is_set_makes_no_micro_batch_longer_than_there_was_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said_s: float, took_s: float, next_took_s: float
+) -> None:
+    steady_s = 1000.0
+    clock = SimpleNamespace(monotonic=lambda: steady_s, time=lambda: 100.0)
+    monkeypatch.setattr("penstock.runtimes.spark.running.time", clock)
+    running = limited(tmp_path)
+    monkeypatch.setattr("penstock.runtimes.spark.running.began_s", lambda *_: said_s)
+    steady_s = 1020.0
+    assert 100.0 - running._began_s(running.plan["first"], 0, 100.0) == pytest.approx(took_s)
+    steady_s = 1021.0
+    assert 100.0 - running._began_s(running.plan["first"], 1, 100.0) == pytest.approx(next_took_s)

@@ -4,9 +4,11 @@ import os
 import pickle
 import threading
 import time
+from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
+import pyarrow
 import pytest
 
 from penstock.domain.errors import InputError
@@ -46,7 +48,6 @@ def test_a_batch_comes_back_as_it_was_published(tmp_path: Path) -> None:
 
 
 def test_a_sample_is_a_file_of_its_own_with_a_few_late_tuples(tmp_path: Path) -> None:
-    import pyarrow
     from pyarrow import parquet
 
     stream = log(tmp_path)
@@ -217,7 +218,6 @@ def test_files_are_on_disk_before_their_batch_is_and_the_batch_before_it_is_call
 def test_what_a_task_has_written_is_on_disk_before_anybody_hears_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pyarrow
 
     synced = list[str]()
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.readlink(f"/proc/self/fd/{file}")))
@@ -394,3 +394,18 @@ def test_a_log_goes_to_other_processes_as_spark_sends_its_readers(tmp_path: Path
     assert there.last() == stream.last()
     publish(there, 1)
     assert stream.end() == 2
+
+
+def test_a_task_takes_as_long_as_it_does_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is set meanwhile would make it shorter than nothing, or last for ever."""
+
+    def set_meanwhile() -> Iterator[pyarrow.RecordBatch]:
+        yield pyarrow.RecordBatch.from_pydict({"x": [1]})
+        before = time.time()
+        monkeypatch.setattr(time, "time", lambda: before - 3600.0)
+
+    (report,) = exit_tap(str(tmp_path))(set_meanwhile())
+    (row,) = report.to_pylist()
+    assert 0 <= row["ended_s"] - row["began_s"] < 60

@@ -69,6 +69,7 @@ _WHILE_GROWING = 0.25  # of it, while replicas come: they have no part in one th
 _OF_FIXED = 2.0  # times what it takes besides: so much is worth it in any case
 _CLOSING_S, _CLOSING_TRIGGERS = 5.0, 3.0  # to wait for a micro-batch that may not come
 _SWEPT_EVERY, _SWEPT_BEHIND = 1000, 100  # micro-batches; the latest may still be written
+_ROUNDED_S = 1.0  # Spark's times of micro-batches
 _ANOTHER = 0.2  # share by which a limit has to differ to be written down
 
 
@@ -184,6 +185,7 @@ class RunningApp:
         self._objective_s = min(app.objective.for_path(path) for path in app.graph().paths)
         self._growing: set[str] = set()  # chains with replicas that have not worked yet
         self._quiet: dict[str, _Quiet] = {}
+        self._since_s, self._ended_s = time.monotonic(), dict[str, float]()  # queries' latest micro-batches
         self._took_in: dict[str, _TakenIn] = {}  # the latest of every source that Spark reads itself
 
     def log(self, stream: str) -> StreamLog:
@@ -586,7 +588,7 @@ class RunningApp:
             if published is None:
                 origins = ()
         tuples_in = sum(one.tuples for one in inputs)
-        began, stages = began_s(self.checkpoint(query.name), epoch), []
+        began, stages = self._began_s(query, epoch, now), []
         for chain in query.chains:
             before, ended = entries(self._entry(chain.name)), tasks[chain.name]
             by = {one.executor for one in before} | {one.executor for one in ended}
@@ -620,6 +622,14 @@ class RunningApp:
                 self._kept[query.output].keep()
             for stream in (*query.inputs, query.output):
                 self.log(stream).clean()
+
+    def _began_s(self, query: Query, epoch: int, now_s: float) -> float:
+        """As Spark says, unless a clock was set meanwhile: not before the micro-batch before it had ended."""
+        ended_s = time.monotonic()
+        longest_s = ended_s - self._ended_s.get(query.name, self._since_s)
+        self._ended_s[query.name] = ended_s
+        said_s = began_s(self.checkpoint(query.name), epoch)
+        return said_s if 0 <= now_s - said_s <= longest_s + _ROUNDED_S else now_s - longest_s
 
     def _limit(
         self,

@@ -81,7 +81,7 @@ def exit_tap(directory: str) -> Tap:
         import pyarrow
         from pyarrow import parquet
 
-        began_s = time.time()
+        began_s, since_s = time.time(), time.perf_counter()  # a clock may be set meanwhile
         name, tuples, writer = file_name(_epoch()), 0, None
         for batch in batches:
             if writer is None:
@@ -97,7 +97,7 @@ def exit_tap(directory: str) -> Tap:
                 "tuples": [tuples],
                 "executor": [executor_id()],
                 "began_s": [began_s],
-                "ended_s": [time.time()],
+                "ended_s": [began_s + time.perf_counter() - since_s],
                 **host_load.here().as_columns(),
             }
         )
@@ -119,13 +119,13 @@ def inner_tap(directory: str, sample: str) -> Tap:
     directory what a task did, and keeps a few tuples as a sample; changes nothing."""
 
     def penstock_tap(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
-        began_s, tuples = time.time(), 0
+        began_s, since_s, tuples = time.time(), time.perf_counter(), 0
         for batch in batches:
             if batch.num_rows and not os.path.exists(sample):
                 _keep(batch, Path(sample))
             tuples += batch.num_rows
             yield batch
-        ended_s = time.time()
+        ended_s = began_s + time.perf_counter() - since_s
         word = {"executor": executor_id(), "tuples": tuples, "began_s": began_s, "ended_s": ended_s}
         _leave_word(directory, {**word, "at_end": host_load.here()._asdict()})
 
